@@ -1,0 +1,126 @@
+"""The shape legend and every type that crosses a package border. Read this first.
+
+Legend, used in all docstrings and shape comments:
+
+| letter | meaning                    | letter | meaning                                 |
+|--------|----------------------------|--------|-----------------------------------------|
+| B      | batch (sentences)          | V      | vocabulary size                         |
+| S      | source length              | F      | feature bins                            |
+| T      | target length              | A      | attention heads                         |
+| H      | hidden size                | D      | size of one head                        |
+| K      | hypotheses of one sentence | N      | rows in a search, ``B * K``             |
+
+Tensors cross borders by name, never by position. Masks are bool, True = valid.
+Lengths and token ids are int32. Losses are float32.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, NamedTuple, NotRequired, TypedDict
+
+import tensorflow as tf
+
+
+class Source(TypedDict):
+    """What an encoder reads: token ids or features."""
+
+    ids: NotRequired[tf.Tensor]  # [B, S] int32
+    features: NotRequired[tf.Tensor]  # [B, S, F] float32
+    length: tf.Tensor  # [B] int32
+
+
+class Target(TypedDict):
+    """What a decoder is trained to produce. ``length`` counts the EOS."""
+
+    ids: NotRequired[tf.Tensor]  # [B, T] int32, EOS last, no BOS
+    features: NotRequired[tf.Tensor]  # [B, T, F] float32
+    label: NotRequired[tf.Tensor]  # [B] int32
+    length: NotRequired[tf.Tensor]  # [B] int32
+
+
+class Batch(TypedDict):
+    """What a data layer yields."""
+
+    source: Source
+    target: NotRequired[Target]  # absent in infer
+    id: tf.Tensor  # [B] int64, the example's place in the data
+
+
+class EncoderOutput(TypedDict):
+    outputs: tf.Tensor  # [B, S', H] in the compute dtype
+    length: tf.Tensor  # [B] int32, after any subsampling
+    state: NotRequired[Any]
+
+
+class Projection(NamedTuple):
+    """What logits are made of: ``logits = inputs @ kernel^T``.
+
+    A loss may compute softmax and gradient from it in one pass instead of reading
+    the logits, whose making TensorFlow then leaves out of the graph.
+    """
+
+    inputs: tf.Tensor  # [B, T, H] in the compute dtype
+    kernel: tf.Tensor  # [V, H] in the compute dtype
+
+
+class DecoderOutput(TypedDict):
+    logits: tf.Tensor  # [B, T, V] float32
+    projection: NotRequired[Projection]
+    alignment: NotRequired[tf.Tensor]  # [B, T, S'] float32, rows sum to 1
+
+
+class DecoderState(TypedDict):
+    """State of a step-by-step decoder; leaves are [N, ...]."""
+
+    memory: Any  # constant during a search
+    carry: Any  # reordered with the beams
+
+
+class LossOutput(NamedTuple):
+    """Sums, never means, so that micro-batches and workers add up exactly."""
+
+    total: tf.Tensor  # scalar float32, what is minimized
+    weight: tf.Tensor  # scalar float32, number of targets in ``total``
+    parts: dict[str, tf.Tensor]  # further scalar float32 sums, by name
+
+
+class Predictions(TypedDict):
+    """What ``Model.generate`` returns for sequences, best hypothesis first."""
+
+    ids: tf.Tensor  # [B, K, T] int32, PAD after the end, EOS not counted
+    length: tf.Tensor  # [B, K] int32, without EOS
+    score: tf.Tensor  # [B, K] float32
+
+
+class Result(NamedTuple):
+    """One example after decoding, as text; what metrics are computed from."""
+
+    id: int
+    source: str
+    reference: str | None  # None in infer
+    hypotheses: list[str]  # best first
+    scores: list[float]
+
+
+@dataclasses.dataclass(frozen=True)
+class DataSpec:
+    """What a model must know of its data to be built."""
+
+    source_vocab_size: int = 0
+    target_vocab_size: int = 0
+    num_features: int = 0
+    num_classes: int = 0
+    pad_id: int = 0
+    eos_id: int = 1
+    bos_id: int = 2
+    unk_id: int = 3
+    joint_vocabulary: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Position:
+    """Where a data stream stands: the whole resume state of a data layer."""
+
+    epoch: int = 0
+    batch: int = 0  # batches of this epoch that this worker has consumed

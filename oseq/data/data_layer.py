@@ -1,0 +1,73 @@
+"""The contract of a data layer: from files to batches, and from ids to text."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from oseq.config.params import Param, check_params
+from oseq.contracts import DataSpec, Position
+from oseq.distributed.worker import Worker
+
+
+class DataLayer(abc.ABC):
+    """Reads examples, makes batches, turns ids back into text.
+
+    It never sees the model: what the model must know of the data is in ``spec``.
+
+    Args:
+      params: the user's values; checked and completed here.
+      mode: ``train``, ``eval`` or ``infer``.
+      worker: this process among its equals; each worker sees its own share.
+
+    Attributes:
+      params: complete, read-only.
+      spec: vocabulary and feature sizes, special ids.
+      num_examples: examples of all workers, after filtering.
+      batches_per_epoch: batches of this worker in one pass, the same on all workers.
+    """
+
+    # Keys that decide how raw input becomes tensors. eval, infer and export take
+    # their values from the training run.
+    front_end_keys: Sequence[str] = ()
+
+    params: Mapping[str, Any]
+    spec: DataSpec
+    num_examples: int
+    batches_per_epoch: int
+
+    def __init__(self, params: Mapping[str, Any], mode: str, worker: Worker):
+        self.params = check_params(type(self), params)
+        self.mode = mode
+        self.worker = worker
+
+    @staticmethod
+    def get_required_params() -> dict[str, Param]:
+        return {}
+
+    @staticmethod
+    def get_optional_params() -> dict[str, Param]:
+        return {}
+
+    @abc.abstractmethod
+    def dataset(self, position: Position = Position()) -> tf.data.Dataset:
+        """Returns batches (``contracts.Batch``) from ``position`` on.
+
+        Endless in train, epoch after epoch; one pass in eval and infer. The same
+        position gives the same batches, whatever was read before.
+        """
+
+    @abc.abstractmethod
+    def advance(self, position: Position, num_batches: int) -> Position:
+        """Returns the position after ``num_batches`` more batches."""
+
+    @abc.abstractmethod
+    def restore(self, ids: Sequence[int]) -> Any:
+        """Returns the text (or waveform) of target ids; the inverse of parsing."""
+
+    @abc.abstractmethod
+    def serving_signature(self) -> dict[str, tf.TensorSpec]:
+        """Returns the raw inputs that an export takes, by name."""

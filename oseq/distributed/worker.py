@@ -1,0 +1,54 @@
+"""The collectives that training needs, and the worker that is alone.
+
+The training code never asks whether it is distributed: it calls a Worker.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+
+class Worker(abc.ABC):
+    """One of ``size`` equal processes that train together."""
+
+    rank: int
+    local_rank: int
+    size: int
+
+    @property
+    def is_chief(self) -> bool:
+        """True on the one worker that writes files and prints."""
+        return self.rank == 0
+
+    @abc.abstractmethod
+    def all_reduce_sum(self, tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+        """Returns the sum over all workers of each tensor; usable in a graph."""
+
+    @abc.abstractmethod
+    def broadcast(self, variables: Sequence[Any]) -> None:
+        """Gives every worker the chief's values of ``variables``."""
+
+    @abc.abstractmethod
+    def gather_objects(self, value: Any) -> list[Any]:
+        """Returns every worker's ``value``, in the order of ranks, on all workers."""
+
+
+class SingleWorker(Worker):
+    """The worker of a run of one process: every collective is the identity."""
+
+    rank = 0
+    local_rank = 0
+    size = 1
+
+    def all_reduce_sum(self, tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+        return list(tensors)
+
+    def broadcast(self, variables: Sequence[Any]) -> None:
+        del variables
+
+    def gather_objects(self, value: Any) -> list[Any]:
+        return [value]
