@@ -2,8 +2,8 @@
 
 A component is any class with ``get_required_params()`` and
 ``get_optional_params()``: both return ``{key: Param}``. Defaults stand there and
-nowhere else. Optimizers and learning rate policies are foreign classes and
-functions: their signature is their schema.
+nowhere else. Optimizers, learning rate policies and initializers are foreign
+classes and functions: their signature is their schema, their defaults stay theirs.
 """
 
 from __future__ import annotations
@@ -11,11 +11,18 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import inspect
-from collections.abc import Mapping
+import numbers
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 
-class ConfigError(ValueError):
+class UserError(Exception):
+    """A mistake of the user's: shown as its message alone, without a traceback."""
+
+
+class ConfigError(UserError, ValueError):
     """A mistake in a config; the message lists every problem found."""
 
     def __init__(self, problems: list[str] | str):
@@ -28,18 +35,311 @@ class Param:
     """One key: what it accepts, what it means, what it is when omitted.
 
     Args:
-      accepts: a type, a tuple of types, a list of allowed values, or None for
-        anything. ``float`` takes an int; ``int`` refuses a bool; ``type`` takes a
-        class and ``callable`` a function.
+      accepts: a type, a tuple of alternatives, a list of allowed values, or None
+        for anything. ``float`` takes an int; ``int`` refuses a bool; ``type`` takes
+        a class, ``callable`` a function or class, ``list[X]`` a list of X.
       meaning: one line for ``--help_config``.
       default: the value of an omitted optional key.
-      schema_of: name of the sibling key whose class declares the keys of this
-        dict, e.g. ``encoder`` for ``encoder_params``.
+      schema_of: for a dict, who declares its keys: the name of the sibling key that
+        holds a class, e.g. ``encoder`` for ``encoder_params``, or the class itself.
       minimum: the smallest number allowed.
+      resolve: turns the sibling's value into a class where it may be a mere name,
+        e.g. ``optimizer: "Adam"``; returns None for "declares no keys".
     """
 
     accepts: Any
     meaning: str
     default: Any = None
-    schema_of: str | None = None
+    schema_of: Any = None
     minimum: float | None = None
+    resolve: Callable[[Any], Any] | None = None
+
+
+Schema = dict[str, tuple[Param, bool]]
+
+# Parameters of foreign classes and functions that are not the user's to set: oseq
+# itself calls with them, or does the same job for every optimizer alike.
+_NOT_FOR_USERS = frozenset({"global_step", "name"})
+_NOT_FOR_USERS_OF_OPTIMIZERS = frozenset(
+    {
+        "learning_rate",  # lr_policy
+        "loss_scale_factor",  # loss_scaling
+        "gradient_accumulation_steps",  # iter_size; K4
+        "use_ema",  # ema_decay
+        "ema_momentum",
+        "ema_overwrite_frequency",
+    }
+)
+# The trainer computes these from the length of the run where a learning rate policy
+# has them and the user gives none.
+INJECTED_PARAMS = frozenset({"decay_steps", "steps_per_epoch"})
+
+
+def check_params(
+    component: Any, params: Mapping[str, Any], path: str = ""
+) -> Mapping[str, Any]:
+    """Returns ``params`` read-only, with the component's defaults filled in.
+
+    Nested dicts whose keys another component declares are checked and completed
+    too. A complete dict passes unchanged.
+
+    Raises:
+      ConfigError: lists every problem, each with its full path.
+    """
+    complete, problems = _check(component, params, path or _name_of(component))
+    if problems:
+        raise ConfigError(problems)
+    return complete
+
+
+def find_problems(component: Any, params: Mapping[str, Any], path: str) -> list[str]:
+    """Returns every problem of ``params`` and of the dicts nested in it."""
+    return _check(component, params, path)[1]
+
+
+def schema_of(component: Any) -> Schema:
+    """Returns ``{key: (Param, is_required)}`` of a component, class or function."""
+    if hasattr(component, "get_required_params"):
+        required = component.get_required_params()
+        optional = component.get_optional_params()
+        return {key: (param, True) for key, param in required.items()} | {
+            key: (param, False) for key, param in optional.items()
+        }
+    return _schema_of_signature(component)
+
+
+def nested_component(param: Param, siblings: Mapping[str, Any], schema: Schema) -> Any:
+    """Returns who declares the keys of a nested dict, or None if nobody does.
+
+    Args:
+      param: the dict's Param.
+      siblings: the dict's neighbours as the user wrote them.
+      schema: the schema of ``siblings``, for the default of an omitted one.
+    """
+    if not isinstance(param.schema_of, str):
+        return param.schema_of
+    sibling = siblings.get(param.schema_of)
+    if sibling is None and param.schema_of in schema:
+        sibling = schema[param.schema_of][0].default
+    if param.resolve is not None and sibling is not None:
+        sibling = param.resolve(sibling)
+    return sibling if callable(sibling) else None
+
+
+def describe(accepts: Any) -> str:
+    """Returns what a Param accepts in words, e.g. "a number or one of 'a', 'b'"."""
+    if accepts is None:
+        return "anything"
+    if isinstance(accepts, list):
+        return "one of " + ", ".join(repr(value) for value in accepts)
+    if isinstance(accepts, tuple):
+        return " or ".join(
+            "None" if option is None else describe(option) for option in accepts
+        )
+    if typing.get_origin(accepts) is list:
+        return f"a list, each {describe(typing.get_args(accepts)[0])}"
+    words = {
+        float: "a number",
+        int: "a whole number",
+        bool: "True or False",
+        str: "a string",
+        list: "a list",
+        tuple: "a list",
+        dict: "a dict",
+        type: "a class",
+        callable: "a function or class",
+        types.NoneType: "None",
+    }
+    return words.get(accepts) or f"a {getattr(accepts, '__name__', accepts)}"
+
+
+def did_you_mean(word: Any, known: Iterable[Any]) -> str:
+    """Returns "; did you mean x?" for the closest of ``known``, else ""."""
+    if not isinstance(word, str):
+        return ""
+    names = [name for name in known if isinstance(name, str)]
+    by_lower = {name.lower(): name for name in names}
+    close = difflib.get_close_matches(word.lower(), list(by_lower), n=1, cutoff=0.6)
+    return f"; did you mean {by_lower[close[0]]}?" if close else ""
+
+
+def accepts_value(accepts: Any, value: Any) -> bool:
+    """Returns True where ``value`` is what ``Param.accepts`` allows."""
+    if accepts is None:
+        return True
+    if isinstance(accepts, list):
+        return any(_same(value, allowed) for allowed in accepts)
+    if isinstance(accepts, tuple):
+        return any(
+            value is None if option is None else accepts_value(option, value)
+            for option in accepts
+        )
+    if typing.get_origin(accepts) is list:
+        (each,) = typing.get_args(accepts)
+        return isinstance(value, list | tuple) and all(
+            accepts_value(each, item) for item in value
+        )
+    if accepts is callable:
+        return callable(value)
+    if accepts is float:
+        return isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if accepts is int:
+        return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if accepts is dict:
+        return isinstance(value, Mapping)
+    if accepts in (list, tuple):
+        return isinstance(value, list | tuple)
+    return isinstance(value, accepts)
+
+
+def problem_of_value(param: Param, is_required: bool, value: Any) -> str | None:
+    """Returns what is wrong with one value, or None."""
+    if value is None and not is_required and param.default is None:
+        return None
+    if not accepts_value(param.accepts, value):
+        hint = ""
+        if isinstance(param.accepts, list):
+            hint = did_you_mean(value, param.accepts)
+        kind = "" if value is None else f" ({type(value).__name__})"
+        return f"expected {describe(param.accepts)}, got {value!r}{kind}{hint}"
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    # Negated, so that NaN is refused too.
+    if param.minimum is not None and is_number and not value >= param.minimum:
+        return f"must be at least {param.minimum}, got {value!r}"
+    return None
+
+
+def _check(
+    component: Any, params: Any, path: str
+) -> tuple[Mapping[str, Any], list[str]]:
+    """Returns the completed params and all problems."""
+    if not isinstance(params, Mapping):
+        got = f"{params!r} ({type(params).__name__})"
+        return types.MappingProxyType({}), [f"{path}: expected a dict, got {got}"]
+    schema = schema_of(component)
+    problems = [
+        f"{path}/{key}: unknown key{did_you_mean(key, schema)}"
+        for key in params
+        if key not in schema
+    ]
+    complete: dict[str, Any] = {}
+    for key, (param, is_required) in schema.items():
+        if key in params:
+            value = params[key]
+        elif is_required:
+            problems.append(f"{path}/{key}: missing; {param.meaning}")
+            continue
+        elif param.default is OMITTED:
+            continue
+        else:
+            value = param.default
+        problem = problem_of_value(param, is_required, value)
+        if problem:
+            problems.append(f"{path}/{key}: {problem}")
+        elif param.schema_of is not None:
+            value, nested = _check_nested(param, value, params, schema, f"{path}/{key}")
+            problems += nested
+        complete[key] = _read_only(value)
+    return types.MappingProxyType(complete), problems
+
+
+def _check_nested(
+    param: Param, value: Any, siblings: Mapping[str, Any], schema: Schema, path: str
+) -> tuple[Any, list[str]]:
+    """Returns the completed nested dict and its problems."""
+    by_sibling = isinstance(param.schema_of, str)
+    if value is None and not by_sibling:
+        return None, []  # such a dict switches something on; None leaves it off
+    try:
+        component = nested_component(param, siblings, schema)
+    except ConfigError:
+        return value, []  # the sibling's own rule reports an unknown name
+    if component is not None:
+        return _check(component, {} if value is None else value, path)
+    sibling_is_missing = by_sibling and siblings.get(param.schema_of) is None
+    if value and sibling_is_missing:
+        return value, [f"{path}: given, but {param.schema_of} is not"]
+    return value, []
+
+
+class _Omitted:
+    """Default of a key that stays absent, so that its owner's own default holds."""
+
+    def __repr__(self) -> str:
+        return "<its own default>"
+
+
+OMITTED = _Omitted()
+
+
+def _schema_of_signature(function: Any) -> Schema:
+    schema: Schema = {}
+    hidden = _NOT_FOR_USERS
+    if _is_optimizer(function):
+        hidden = hidden | _NOT_FOR_USERS_OF_OPTIMIZERS
+    for name, parameter in _signature(function).parameters.items():
+        if name in hidden or parameter.kind in (
+            parameter.VAR_KEYWORD,
+            parameter.VAR_POSITIONAL,
+            parameter.POSITIONAL_ONLY,
+        ):
+            continue
+        is_required = parameter.default is parameter.empty
+        meaning = f"see {_name_of(function)}"
+        if not is_required:
+            meaning += f"; its default is {parameter.default!r}"
+        param = Param(_accepts_of(parameter), meaning, default=OMITTED)
+        schema[name] = (param, is_required and name not in INJECTED_PARAMS)
+    return schema
+
+
+def _signature(function: Any) -> inspect.Signature:
+    try:
+        return inspect.signature(function, eval_str=True)
+    except (NameError, TypeError, AttributeError):
+        # Annotations that only a type checker can resolve.
+        return inspect.signature(function)
+
+
+def _accepts_of(parameter: inspect.Parameter) -> Any:
+    """Returns what a parameter takes, by its annotation or else its default."""
+    simple = (bool, int, float, str, list, tuple, dict, types.NoneType)
+    annotation = parameter.annotation
+    if typing.get_origin(annotation) in (types.UnionType, typing.Union):
+        options = typing.get_args(annotation)
+        return options if all(option in simple for option in options) else None
+    if annotation in simple:
+        accepts: Any = annotation
+    elif isinstance(parameter.default, bool | str):
+        accepts = type(parameter.default)
+    elif isinstance(parameter.default, int | float):
+        accepts = float  # 0 as a default says little: min_lr=0
+    else:
+        return None
+    return (accepts, None) if parameter.default is None else accepts
+
+
+def _is_optimizer(component: Any) -> bool:
+    """True for optimizer classes, told by their method: TensorFlow may be absent."""
+    return inspect.isclass(component) and hasattr(component, "apply_gradients")
+
+
+def _name_of(component: Any) -> str:
+    return getattr(component, "__name__", type(component).__name__)
+
+
+def _same(value: Any, allowed: Any) -> bool:
+    if isinstance(value, bool) != isinstance(allowed, bool):
+        return False  # True == 1
+    try:
+        return bool(value == allowed)
+    except (TypeError, ValueError):  # arrays, dtypes that refuse strings
+        return False
+
+
+def _read_only(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return types.MappingProxyType(
+            {key: _read_only(item) for key, item in value.items()}
+        )
+    return value
