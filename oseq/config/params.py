@@ -9,13 +9,13 @@ classes and functions: their signature is their schema, their defaults stay thei
 from __future__ import annotations
 
 import dataclasses
-import difflib
-import inspect
 import numbers
 import types
-import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
+
+from oseq.config.signatures import accepts_of, parameters_of_user
+from oseq.config.values import accepts_value, describe, did_you_mean
 
 
 class UserError(Exception):
@@ -55,21 +55,16 @@ class Param:
     resolve: Callable[[Any], Any] | None = None
 
 
+class _Omitted:
+    """Default of a key that stays absent, so that its owner's own default holds."""
+
+    def __repr__(self) -> str:
+        return "<its own default>"
+
+
+OMITTED = _Omitted()
 Schema = dict[str, tuple[Param, bool]]
 
-# Parameters of foreign classes and functions that are not the user's to set: oseq
-# itself calls with them, or does the same job for every optimizer alike.
-_NOT_FOR_USERS = frozenset({"global_step", "name"})
-_NOT_FOR_USERS_OF_OPTIMIZERS = frozenset(
-    {
-        "learning_rate",  # lr_policy
-        "loss_scale_factor",  # loss_scaling
-        "gradient_accumulation_steps",  # iter_size; K4
-        "use_ema",  # ema_decay
-        "ema_momentum",
-        "ema_overwrite_frequency",
-    }
-)
 # The trainer computes these from the length of the run where a learning rate policy
 # has them and the user gives none.
 INJECTED_PARAMS = frozenset({"decay_steps", "steps_per_epoch"})
@@ -124,72 +119,6 @@ def nested_component(param: Param, siblings: Mapping[str, Any], schema: Schema) 
     if param.resolve is not None and sibling is not None:
         sibling = param.resolve(sibling)
     return sibling if callable(sibling) else None
-
-
-def describe(accepts: Any) -> str:
-    """Returns what a Param accepts in words, e.g. "a number or one of 'a', 'b'"."""
-    if accepts is None:
-        return "anything"
-    if isinstance(accepts, list):
-        return "one of " + ", ".join(repr(value) for value in accepts)
-    if isinstance(accepts, tuple):
-        return " or ".join(
-            "None" if option is None else describe(option) for option in accepts
-        )
-    if typing.get_origin(accepts) is list:
-        return f"a list, each {describe(typing.get_args(accepts)[0])}"
-    words = {
-        float: "a number",
-        int: "a whole number",
-        bool: "True or False",
-        str: "a string",
-        list: "a list",
-        tuple: "a list",
-        dict: "a dict",
-        type: "a class",
-        callable: "a function or class",
-        types.NoneType: "None",
-    }
-    return words.get(accepts) or f"a {getattr(accepts, '__name__', accepts)}"
-
-
-def did_you_mean(word: Any, known: Iterable[Any]) -> str:
-    """Returns "; did you mean x?" for the closest of ``known``, else ""."""
-    if not isinstance(word, str):
-        return ""
-    names = [name for name in known if isinstance(name, str)]
-    by_lower = {name.lower(): name for name in names}
-    close = difflib.get_close_matches(word.lower(), list(by_lower), n=1, cutoff=0.6)
-    return f"; did you mean {by_lower[close[0]]}?" if close else ""
-
-
-def accepts_value(accepts: Any, value: Any) -> bool:
-    """Returns True where ``value`` is what ``Param.accepts`` allows."""
-    if accepts is None:
-        return True
-    if isinstance(accepts, list):
-        return any(_same(value, allowed) for allowed in accepts)
-    if isinstance(accepts, tuple):
-        return any(
-            value is None if option is None else accepts_value(option, value)
-            for option in accepts
-        )
-    if typing.get_origin(accepts) is list:
-        (each,) = typing.get_args(accepts)
-        return isinstance(value, list | tuple) and all(
-            accepts_value(each, item) for item in value
-        )
-    if accepts is callable:
-        return callable(value)
-    if accepts is float:
-        return isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if accepts is int:
-        return isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    if accepts is dict:
-        return isinstance(value, Mapping)
-    if accepts in (list, tuple):
-        return isinstance(value, list | tuple)
-    return isinstance(value, accepts)
 
 
 def problem_of_value(param: Param, is_required: bool, value: Any) -> str | None:
@@ -262,79 +191,21 @@ def _check_nested(
     return value, []
 
 
-class _Omitted:
-    """Default of a key that stays absent, so that its owner's own default holds."""
-
-    def __repr__(self) -> str:
-        return "<its own default>"
-
-
-OMITTED = _Omitted()
-
-
 def _schema_of_signature(function: Any) -> Schema:
     schema: Schema = {}
-    hidden = _NOT_FOR_USERS
-    if _is_optimizer(function):
-        hidden = hidden | _NOT_FOR_USERS_OF_OPTIMIZERS
-    for name, parameter in _signature(function).parameters.items():
-        if name in hidden or parameter.kind in (
-            parameter.VAR_KEYWORD,
-            parameter.VAR_POSITIONAL,
-            parameter.POSITIONAL_ONLY,
-        ):
-            continue
+    for parameter in parameters_of_user(function):
         is_required = parameter.default is parameter.empty
         meaning = f"see {_name_of(function)}"
         if not is_required:
             meaning += f"; its default is {parameter.default!r}"
-        param = Param(_accepts_of(parameter), meaning, default=OMITTED)
-        schema[name] = (param, is_required and name not in INJECTED_PARAMS)
+        param = Param(accepts_of(parameter), meaning, default=OMITTED)
+        is_required = is_required and parameter.name not in INJECTED_PARAMS
+        schema[parameter.name] = (param, is_required)
     return schema
-
-
-def _signature(function: Any) -> inspect.Signature:
-    try:
-        return inspect.signature(function, eval_str=True)
-    except (NameError, TypeError, AttributeError):
-        # Annotations that only a type checker can resolve.
-        return inspect.signature(function)
-
-
-def _accepts_of(parameter: inspect.Parameter) -> Any:
-    """Returns what a parameter takes, by its annotation or else its default."""
-    simple = (bool, int, float, str, list, tuple, dict, types.NoneType)
-    annotation = parameter.annotation
-    if typing.get_origin(annotation) in (types.UnionType, typing.Union):
-        options = typing.get_args(annotation)
-        return options if all(option in simple for option in options) else None
-    if annotation in simple:
-        accepts: Any = annotation
-    elif isinstance(parameter.default, bool | str):
-        accepts = type(parameter.default)
-    elif isinstance(parameter.default, int | float):
-        accepts = float  # 0 as a default says little: min_lr=0
-    else:
-        return None
-    return (accepts, None) if parameter.default is None else accepts
-
-
-def _is_optimizer(component: Any) -> bool:
-    """True for optimizer classes, told by their method: TensorFlow may be absent."""
-    return inspect.isclass(component) and hasattr(component, "apply_gradients")
 
 
 def _name_of(component: Any) -> str:
     return getattr(component, "__name__", type(component).__name__)
-
-
-def _same(value: Any, allowed: Any) -> bool:
-    if isinstance(value, bool) != isinstance(allowed, bool):
-        return False  # True == 1
-    try:
-        return bool(value == allowed)
-    except (TypeError, ValueError):  # arrays, dtypes that refuse strings
-        return False
 
 
 def _read_only(value: Any) -> Any:
