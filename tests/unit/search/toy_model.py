@@ -1,0 +1,128 @@
+"""A tiny language model as a step function, with references in NumPy.
+
+The logits depend on the sentence (memory) and on all tokens so far (carry), so a
+search that reorders one without the other, or the wrong way, goes wrong.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import tensorflow as tf
+
+from oseq.contracts import DataSpec
+
+SPEC = DataSpec()  # PAD 0, EOS 1, BOS 2
+VOCAB_SIZE = 6  # four of which can be emitted: EOS and 3, 4, 5
+WORDS = (3, 4, 5)
+_NUM_HISTORIES = 97
+
+PENALTIES = {
+    "gnmt": lambda length, alpha: ((5 + length) / 6) ** alpha,
+    "average": lambda length, alpha: length**alpha,
+}
+
+
+class ToyModel:
+    """Draws a distribution for every sentence and history of tokens.
+
+    Args:
+      seed: of the distributions.
+      num_sentences: B.
+      eos_bias: added to the logit of EOS; negative values make long sentences.
+    """
+
+    def __init__(self, seed: int, num_sentences: int, eos_bias: float = 0.0):
+        generator = np.random.default_rng(seed)
+        shape = (num_sentences, _NUM_HISTORIES, VOCAB_SIZE)
+        self.logits = generator.normal(scale=2.0, size=shape).astype(np.float32)
+        self.logits[:, :, SPEC.eos_id] += eos_bias
+        # Whoever forgets to mask PAD and BOS will emit them all the time.
+        self.logits[:, :, [SPEC.pad_id, SPEC.bos_id]] += 10.0
+        self.num_steps = 0  # that were run eagerly
+        self.num_sentences = num_sentences
+
+    def state(self):
+        history = tf.zeros([self.num_sentences], tf.int32)
+        return {
+            "memory": {"sentence": tf.range(self.num_sentences)},
+            # Two leaves of different rank that must stay together.
+            "carry": {"history": history, "copy": [tf.tile(history[:, None], [1, 2])]},
+        }
+
+    def step(self, ids, index, state):
+        self.num_steps += 1
+        carry = state["carry"]
+        history = (carry["history"] * 7 + ids) % _NUM_HISTORIES
+        copy = (carry["copy"][0] * 7 + ids[:, None]) % _NUM_HISTORIES
+        where = tf.stack([state["memory"]["sentence"], copy[:, 1]], axis=1)
+        logits = tf.gather_nd(tf.constant(self.logits), where)
+        return logits, {
+            "memory": state["memory"],
+            "carry": {"history": history, "copy": [copy]},
+        }
+
+    def search(self, search, max_length):
+        return search.search(
+            self.step, self.state(), self.num_sentences, max_length, SPEC
+        )
+
+    def log_probabilities(self, sentence: int, tokens: tuple[int, ...]) -> np.ndarray:
+        """Returns [V], of the token after ``tokens``."""
+        history = 0
+        for token in (SPEC.bos_id, *tokens):
+            history = (history * 7 + token) % _NUM_HISTORIES
+        logits = self.logits[sentence, history].astype(np.float64)
+        logits[[SPEC.pad_id, SPEC.bos_id]] = -np.inf
+        return logits - np.log(np.exp(logits).sum())
+
+    def log_probability(self, sentence: int, tokens: tuple[int, ...]) -> float:
+        """Returns that of ``tokens`` and EOS."""
+        total = 0.0
+        for place, token in enumerate((*tokens, SPEC.eos_id)):
+            total += self.log_probabilities(sentence, tokens[:place])[token]
+        return total
+
+
+def brute_force(model, sentence, max_length, penalty, alpha):
+    """Returns every (score, tokens) there is, best first."""
+    found = []
+    for length in range(max_length + 1):
+        for tokens in itertools.product(WORDS, repeat=length):
+            score = model.log_probability(sentence, tokens)
+            found.append((score / PENALTIES[penalty](length + 1, alpha), tokens))
+    return sorted(found, reverse=True)
+
+
+def plain_beam_search(model, sentence, beam_size, max_length, penalty, alpha):
+    """Returns (score, tokens), best first: beam search that never stops early."""
+    live, found = [(0.0, ())], []
+    for length in range(max_length + 1):
+        candidates = []
+        for score, tokens in live:
+            row = model.log_probabilities(sentence, tokens)
+            candidates += [
+                (score + row[token], (*tokens, token))
+                for token in (SPEC.eos_id, *WORDS)
+                if length < max_length or token == SPEC.eos_id
+            ]
+        candidates.sort(reverse=True)
+        for score, tokens in candidates[:beam_size]:
+            if tokens[-1] == SPEC.eos_id:
+                penalized = score / PENALTIES[penalty](length + 1, alpha)
+                found.append((penalized, tokens[:-1]))
+        live = [c for c in candidates if c[1][-1] != SPEC.eos_id][:beam_size]
+    return sorted(found, reverse=True)
+
+
+def assert_hypotheses(predictions, sentence, expected):
+    """Asserts ids, lengths, padding and scores of one sentence, best first."""
+    ids = predictions["ids"].numpy()[sentence]
+    length = predictions["length"].numpy()[sentence]
+    score = predictions["score"].numpy()[sentence]
+    for rank, (expected_score, tokens) in enumerate(expected):
+        assert tuple(ids[rank, : length[rank]]) == tokens
+        assert (ids[rank, length[rank] :] == SPEC.pad_id).all()
+        assert math.isclose(score[rank], expected_score, rel_tol=1e-5, abs_tol=1e-5)
