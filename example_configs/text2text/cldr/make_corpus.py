@@ -19,7 +19,7 @@ import string
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from babel import Locale
+from babel import Locale, UnknownLocaleError
 
 # Beside this script, whose directory Python searches first.
 from templates import TEMPLATES
@@ -45,9 +45,14 @@ def main() -> None:
     if arguments.num_pairs <= 2 * NUM_HELD_OUT:
         parser.error(f"--num-pairs must be above {2 * NUM_HELD_OUT}")
 
-    source = Locale.parse(arguments.source_locale, sep=None)
-    target = Locale.parse(arguments.target_locale, sep=None)
-    pairs = make_pairs(source, target, arguments.num_pairs, arguments.seed)
+    try:
+        source, target = (
+            Locale.parse(name.replace("-", "_"))
+            for name in (arguments.source_locale, arguments.target_locale)
+        )
+        pairs = make_pairs(source, target, arguments.num_pairs, arguments.seed)
+    except (UnknownLocaleError, ValueError) as error:
+        parser.error(str(error))
     write_corpus(pairs, arguments.output, str(source), str(target))
     print(f"{len(pairs)} pairs, {source} to {target}, in {arguments.output}")
 

@@ -57,6 +57,10 @@ TEMPLATES: tuple[dict[str, str], ...] = (
         "de": "Wir liefern in diese Länder: {territories}.",
     },
     {
+        "en": "We accept these currencies: {currencies}.",
+        "de": "Wir akzeptieren diese Währungen: {currencies}.",
+    },
+    {
         "en": "Population, {territory}: about {compact}.",
         "de": "Bevölkerung, {territory}: etwa {compact}.",
     },

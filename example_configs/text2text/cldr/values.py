@@ -82,8 +82,12 @@ class Values:
         self._territories = self._deck(
             territory_codes, lambda locale: locale.territories
         )
-        self._currencies = self._deck(
-            _currencies_in_use(territory_codes), lambda locale: locale.currencies
+        # One deck for each of the forms in which a currency is written.
+        self._currencies, self._currency_symbols, self._currency_plurals = (
+            self._deck(
+                _currencies_in_use(territory_codes), lambda locale: locale.currencies
+            )
+            for _ in range(3)
         )
         self._scripts = self._deck(
             _scripts_of(language_codes), lambda locale: locale.scripts
@@ -121,6 +125,9 @@ class Values:
 
     def languages(self) -> Render:
         return self._list_of(self._languages, lambda locale: locale.languages)
+
+    def currencies(self) -> Render:
+        return self._list_of(self._currencies, lambda locale: locale.currencies)
 
     def weekdays(self) -> Render:
         days = self._rng.sample(range(7), self._rng.randint(2, 3))
@@ -191,13 +198,13 @@ class Values:
         )
 
     def money(self) -> Render:
-        code = next(self._currencies)
+        code = next(self._currency_symbols)
         cents = self._rng.choice((0, 25, 50, 75, 95, 99))
         value = self._integer(max_digits=4) + Decimal(cents).scaleb(-2)
         return lambda locale: numbers.format_currency(value, code, locale=locale)
 
     def sum_in_words(self) -> Render:
-        code = next(self._currencies)
+        code = next(self._currency_plurals)
         value = self._integer(max_digits=3)
         return lambda locale: numbers.format_currency(
             value, code, locale=locale, format_type="name", currency_digits=False
@@ -206,10 +213,19 @@ class Values:
     # Measures
 
     def measure(self) -> Render:
-        return self._amount_of(next(self._measures), ("short", "long"))
+        unit = next(self._measures)
+        value = self._rng.choice((self._integer(3), self._decimal(2)))
+        return self._styled(
+            ("short", "long"),
+            lambda length, locale: units.format_unit(
+                value, unit, length, locale=locale
+            ),
+        )
 
     def duration(self) -> Render:
-        return self._amount_of(self._rng.choice(DURATIONS), ("long",))
+        unit = self._rng.choice(DURATIONS)
+        value = self._rng.randint(1, 15)
+        return lambda locale: units.format_unit(value, unit, "long", locale=locale)
 
     # Helpers
 
@@ -256,7 +272,9 @@ class Values:
         )
 
     def _integer(self, max_digits: int) -> int:
-        return self._rng.randrange(1, 10 ** self._rng.randint(1, max_digits))
+        # From two on: of each of 200 units and currencies there would be a handful of
+        # singulars, too few to learn them.
+        return self._rng.randrange(2, 10 ** self._rng.randint(1, max_digits))
 
     def _decimal(self, max_digits: int) -> Decimal:
         value = Decimal(self._integer(max_digits))
@@ -266,15 +284,6 @@ class Values:
             # 1.50 is written like 1.5 but may have another plural.
             value = value.normalize()
         return value
-
-    def _amount_of(self, unit: str, lengths: Sequence[str]) -> Render:
-        value = self._rng.choice((self._integer(3), self._decimal(2)))
-        return self._styled(
-            lengths,
-            lambda length, locale: units.format_unit(
-                value, unit, length, locale=locale
-            ),
-        )
 
     def _styled(
         self, styles: Sequence[str], write: Callable[[str, Locale], str]
