@@ -16,6 +16,7 @@ from oseq.config.params import (
     did_you_mean,
     schema_of,
 )
+from oseq.optimizers.adam import Adam
 from oseq.optimizers.novograd import NovoGrad
 
 
@@ -112,7 +113,7 @@ def _optimizers_by_name() -> dict[str, type[keras.optimizers.Optimizer]]:
         and found is not base
         and found not in wrappers
     }
-    return by_name | {"Momentum": Momentum, "NovoGrad": NovoGrad}
+    return by_name | {"Adam": Adam, "Momentum": Momentum, "NovoGrad": NovoGrad}
 
 
 def _with_floats(component: Any, params: Mapping[str, Any]) -> dict[str, Any]:

@@ -113,7 +113,9 @@ class BackoffScaler(LossScaler):
         rises = good_updates >= self._step_window
         self.is_stuck.assign(tf.logical_not(finite) & (scale <= self._scale_min))
         self.scale.assign(tf.where(finite, tf.where(rises, higher, scale), lower))
-        self._good_updates.assign(tf.where(rises, tf.zeros_like(good_updates), good_updates))
+        self._good_updates.assign(
+            tf.where(rises, tf.zeros_like(good_updates), good_updates)
+        )
 
     @property
     def state(self) -> dict[str, keras.Variable]:

@@ -126,9 +126,7 @@ class MixedPrecisionOptimizerWrapper:
         For the host: it waits for the device.
         """
         flags = self._overflowing.numpy()
-        return [
-            path for path, flag in zip(self.masters, flags, strict=True) if flag
-        ]
+        return [path for path, flag in zip(self.masters, flags, strict=True) if flag]
 
     def apply(self, gradients: Sequence[tf.Tensor]) -> Update:
         """Makes one update, or skips it where a gradient is not finite.
@@ -172,7 +170,10 @@ class MixedPrecisionOptimizerWrapper:
         masters = {path: self.masters[path].value for path in self._regularizers}
         with tf.GradientTape() as tape:
             penalty = tf.add_n(
-                [regularize(masters[path]) for path, regularize in self._regularizers.items()]
+                [
+                    regularize(masters[path])
+                    for path, regularize in self._regularizers.items()
+                ]
             )
         added = tape.gradient(penalty, masters)
         return [
@@ -268,7 +269,7 @@ def _optimizer_state(
             continue
         name = f"optimizer/{kind}/{index}"
         for prefix, path in prefixes:
-            candidate = f"optimizer/{kind}/{variable.name[len(prefix):]}/{path}"
+            candidate = f"optimizer/{kind}/{variable.name[len(prefix) :]}/{path}"
             if variable.name.startswith(prefix) and candidate not in state:
                 name = candidate
                 break
