@@ -1,0 +1,127 @@
+"""Which examples form a batch, and in what order batches come: NumPy alone.
+
+A plan needs nothing but lengths. It is a function of (seed, epoch), so a run that
+resumes plans again and goes on at the same batch.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class BatchLimits:
+    """How much fits into a batch; at least one of the two limits is given.
+
+    Args:
+      max_tokens: rows times padded length of the longer side.
+      max_sentences: rows.
+      multiple: lengths are padded up to a multiple of this.
+    """
+
+    max_tokens: int | None = None
+    max_sentences: int | None = None
+    multiple: int = 1
+
+    def __post_init__(self) -> None:
+        if self.max_tokens is None and self.max_sentences is None:
+            raise ValueError("a batch needs a limit: batch_tokens or batch_size")
+
+    def padded(self, lengths: np.ndarray) -> np.ndarray:
+        """Returns lengths padded up to the multiple."""
+        return -(-lengths // self.multiple) * self.multiple
+
+
+class BatchPlanner:
+    """Plans epochs of batches for equal workers.
+
+    Examples are sorted by the length of their longer side, and within one such
+    length by the difference of their sides, up and down by turns, so that both
+    sides of neighbours are about equally long. Then batches are filled to the
+    limits. Only examples with equal lengths on both sides change places between
+    epochs, so every epoch has the same number of batches of the same shapes.
+
+    Args:
+      lengths: [examples, sides] int64, as they will be in a batch (with EOS).
+      limits: what a batch may hold.
+      num_workers: how many workers share the batches, each the same number: the
+        largest batches are halved until that works out. With fewer examples than
+        workers some workers have a batch less.
+      seed: of the random order; None keeps the order by length.
+
+    Attributes:
+      num_batches: of all workers, in every epoch.
+    """
+
+    def __init__(
+        self,
+        lengths: np.ndarray,
+        limits: BatchLimits,
+        num_workers: int = 1,
+        seed: int | None = None,
+    ):
+        self._seed = seed
+        self._num_workers = num_workers
+        longest, difference = lengths.max(axis=1), lengths[:, 0] - lengths[:, -1]
+        zigzag = np.where(longest % 2, difference, -difference)
+        self._order = np.lexsort((zigzag, longest))  # stable: ties in file order
+        same = (np.diff(lengths[self._order], axis=0) == 0).all(axis=1)
+        # Examples with equal lengths on both sides have the same group number.
+        self._group = np.concatenate([[0], np.cumsum(~same)])[: len(lengths)]
+        sizes = _fill(limits.padded(longest[self._order]), limits)
+        sizes = _split_for_workers(sizes, num_workers)
+        self._starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self.num_batches = len(sizes)
+
+    def batches_of(self, rank: int) -> int:
+        """Returns the number of batches in an epoch of one worker."""
+        return len(range(rank, self.num_batches, self._num_workers))
+
+    def plan(self, epoch: int, rank: int = 0, first: int = 0) -> Iterator[np.ndarray]:
+        """Yields the examples [rows] int64 of a worker's batches, from ``first`` on."""
+        order, turns = self._order, np.arange(self.num_batches)
+        if self._seed is not None:
+            generator = np.random.Generator(np.random.PCG64([self._seed, epoch]))
+            shuffled = generator.permutation(len(order))
+            # A stable sort by group leaves the shuffle within each group.
+            within = np.argsort(self._group[shuffled], kind="stable")
+            order = order[shuffled[within]]
+            turns = generator.permutation(self.num_batches)
+        for batch in turns[rank :: self._num_workers][first:]:
+            yield order[self._starts[batch] : self._starts[batch + 1]]
+
+
+def _fill(lengths: np.ndarray, limits: BatchLimits) -> list[int]:
+    """Returns the rows of each batch for ascending padded ``lengths``.
+
+    An example that alone exceeds the limit is a batch of its own.
+    """
+    sizes = []
+    start = 0
+    while start < len(lengths):
+        rows = len(lengths) - start
+        if limits.max_sentences is not None:
+            rows = min(rows, limits.max_sentences)
+        if limits.max_tokens is not None:
+            # The first row is the shortest: more rows than this cannot fit.
+            rows = max(1, min(rows, limits.max_tokens // int(lengths[start])))
+            cost = np.arange(1, rows + 1) * lengths[start : start + rows]
+            rows = max(1, int(np.searchsorted(cost, limits.max_tokens, "right")))
+        sizes.append(rows)
+        start += rows
+    return sizes
+
+
+def _split_for_workers(sizes: list[int], num_workers: int) -> np.ndarray:
+    """Halves the largest batches until every worker can have equally many."""
+    sizes = list(sizes)
+    while len(sizes) % num_workers:
+        largest = int(np.argmax(sizes))
+        rows = sizes[largest]
+        if rows == 1:
+            break
+        sizes[largest : largest + 1] = [rows - rows // 2, rows // 2]
+    return np.array(sizes, np.int64)

@@ -1,0 +1,302 @@
+"""Parallel text, from raw files to planned, padded batches."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from oseq.config.params import ConfigError, Param
+from oseq.contracts import Position
+from oseq.data.batch_planner import BatchLimits, BatchPlanner
+from oseq.data.chief_first import once_per_host
+from oseq.data.data_layer import DataLayer
+from oseq.data.padding import pad_rows
+from oseq.data.parallel_corpus import LengthLimits, ParallelCorpus, select_examples
+from oseq.data.text_files import DataError, blocks_of_stream, find_files
+from oseq.data.text_front_end import FRONT_END_PARAMS, TextFrontEnd
+from oseq.data.token_cache import load_or_tokenize
+from oseq.data.tokenized_text import TokenizedText, tokenize
+from oseq.distributed.worker import Worker
+
+STANDARD_INPUT = "-"
+
+
+class ParallelTextDataLayer(DataLayer):
+    """Source and target text files whose lines n translate each other.
+
+    Text becomes ids by a SentencePiece model for both sides, or by vocabulary
+    files and a delimiter. Every source and every target ends with EOS. An example's
+    id is the number of its line, from 0 on.
+
+    Attributes:
+      num_lines: lines of the source, each of which wants a line of output in infer.
+      blank_ids: [blanks] int64, lines without a token on one side; in infer they are
+        not among the examples, and their output is a blank line.
+      fingerprint: hash of all that decides about the ids of a line; a trained model
+        serves no other.
+    """
+
+    front_end_keys = tuple(FRONT_END_PARAMS)
+
+    @staticmethod
+    def get_optional_params() -> dict[str, Param]:
+        return {
+            "source_file": Param(
+                (str, list),
+                "source text: file, glob or list of them; plain, .gz or .bz2; '-' in "
+                "infer is standard input",
+            ),
+            "target_file": Param((str, list), "target text; not read in infer"),
+            **FRONT_END_PARAMS,
+            "max_length": Param(
+                (int, list),
+                "most tokens with EOS, or [source, target]: train drops longer pairs, "
+                "infer cuts longer lines, eval keeps them whole",
+                minimum=2,
+            ),
+            "batch_tokens": Param(
+                int, "most sentences times padded length in a batch", minimum=1
+            ),
+            "batch_size": Param(int, "most sentences in a batch", minimum=1),
+            "pad_lengths_to_eight": Param(bool, "pad lengths to multiples of 8", False),
+            "shuffle": Param(bool, "new order in every epoch; default: in train"),
+            "repeat": Param(bool, "epoch after epoch; default: in train"),
+            "seed": Param(int, "decides about the order", 0, minimum=0),
+            "cache_dir": Param(
+                str, "place of tokenized text; default: .oseq_cache by the text file"
+            ),
+            "prefetch_buffer_size": Param(
+                int, "batches made ahead; -1 lets tf.data decide", -1, minimum=-1
+            ),
+        }
+
+    def __init__(self, params: Mapping[str, Any], mode: str, worker: Worker):
+        super().__init__(params, mode, worker)
+        self._limits = self._check_values()
+        self._files = self._find_text_files()
+        self._front_end = TextFrontEnd(
+            self.params,
+            worker,
+            [file for side in self._files.values() for file in side]
+            if mode == "train"
+            else None,
+        )
+        self.spec = self._front_end.spec
+        self.fingerprint = self._front_end.fingerprint
+        if mode == "train":
+            source, target = once_per_host(worker, self._read_text)
+        else:
+            source, target = self._read_text()
+        self._set_corpus(self._select(source, target))
+        self._check_enough()
+
+    def with_lines(self, lines: Sequence[str]) -> ParallelTextDataLayer:
+        """Returns a layer with the same vocabulary, in infer, over these lines."""
+        layer = copy.copy(self)
+        layer.mode = "infer"
+        layer._set_corpus(layer._select(tokenize(lines, self._front_end.source), None))
+        return layer
+
+    def dataset(self, position: Position = Position()) -> tf.data.Dataset:
+        sequence = {
+            "ids": tf.TensorSpec([None, None], tf.int32),
+            "length": tf.TensorSpec([None], tf.int32),
+        }
+        signature = {"source": sequence, "id": tf.TensorSpec([None], tf.int64)}
+        if self._corpus.target is not None:
+            signature["target"] = sequence
+        batches = tf.data.Dataset.from_generator(
+            lambda: self.batches(position), output_signature=signature
+        )
+        return batches.prefetch(self.params["prefetch_buffer_size"])
+
+    def batches(self, position: Position = Position()) -> Iterator[dict[str, Any]]:
+        """Yields the batches of ``dataset`` as NumPy arrays."""
+        epoch, first = position.epoch, position.batch
+        while epoch == 0 or self._repeats:
+            plan = self._planner.plan(epoch, self.worker.rank, first)
+            for examples in plan:
+                yield self._batch(self._corpus.examples[examples])
+            epoch, first = epoch + 1, 0
+
+    def advance(self, position: Position, num_batches: int) -> Position:
+        epochs, batch = divmod(
+            position.batch + num_batches, max(1, self.batches_per_epoch)
+        )
+        return Position(position.epoch + epochs, batch)
+
+    def restore(self, ids: Sequence[int]) -> str:
+        return self._front_end.target.decode(ids)
+
+    def text_of(self, side: str, example_id: int) -> str:
+        """Returns the line that an example was made of, as it stands in the file.
+
+        Args:
+          side: ``source`` or ``target``.
+          example_id: an ``id`` of a batch.
+        """
+        return getattr(self._corpus, side).line(example_id)
+
+    def serving_signature(self) -> dict[str, tf.TensorSpec]:
+        return {"text": tf.TensorSpec([None], tf.string)}
+
+    def front_end_files(self) -> dict[str, str]:
+        """Returns by key the vocabulary files, which belong to a trained model."""
+        return dict(self._front_end.files)
+
+    def _check_values(self) -> LengthLimits:
+        """Refuses values that do not fit together; returns the length limits."""
+        params = self.params
+        problems = []
+        for key in ("source_file", "target_file"):
+            if self.mode != "infer" and params[key] is None:
+                problems.append(f"{key}: missing in {self.mode}")
+        for key in ("shuffle", "repeat"):
+            if self.mode != "train" and params[key]:
+                problems.append(f"{key}: cannot be True in {self.mode}")
+        if params["batch_tokens"] is None and params["batch_size"] is None:
+            problems.append("give batch_tokens or batch_size, or both")
+        limits = params["max_length"]
+        limits = list(limits) if isinstance(limits, list) else [limits, limits]
+        if len(limits) != 2 or not all(
+            limit is None or (type(limit) is int and limit >= 2) for limit in limits
+        ):
+            problems.append(
+                "max_length: expected a number of tokens, at least 2, or "
+                f"[source, target], got {params['max_length']!r}"
+            )
+        if problems:
+            raise ConfigError([f"{type(self).__name__}/{text}" for text in problems])
+        return LengthLimits(*limits)
+
+    def _find_text_files(self) -> dict[str, list[str]]:
+        """Returns the files that this mode reads, by side."""
+        sides = ("source",) if self.mode == "infer" else ("source", "target")
+        names = {side: self.params[f"{side}_file"] for side in sides}
+        return {
+            side: find_files(name)
+            for side, name in names.items()
+            if name is not None and not self._is_stream(name)
+        }
+
+    def _is_stream(self, name: Any) -> bool:
+        return name == STANDARD_INPUT and self.mode == "infer"
+
+    def _read_text(self) -> tuple[TokenizedText, TokenizedText | None]:
+        """Returns both sides; infer has no target, and without a file no lines."""
+        cache_dir = self.params["cache_dir"]
+        source_tokenizer = self._front_end.source
+        if "source" in self._files:
+            source = load_or_tokenize(
+                self._files["source"], source_tokenizer, cache_dir
+            )
+        elif self._is_stream(self.params["source_file"]):
+            blocks = blocks_of_stream(sys.stdin.buffer, "standard input")
+            source = tokenize([x for block in blocks for x in block], source_tokenizer)
+        else:
+            source = tokenize([], source_tokenizer)
+        if "target" not in self._files:
+            return source, None
+        return source, load_or_tokenize(
+            self._files["target"], self._front_end.target, cache_dir
+        )
+
+    def _select(
+        self, source: TokenizedText, target: TokenizedText | None
+    ) -> ParallelCorpus:
+        if target is not None and len(source) != len(target):
+            raise DataError(
+                f"source and target differ in lines: {len(source):,} in "
+                f"{', '.join(self._files['source'])}, but {len(target):,} in "
+                f"{', '.join(self._files['target'])}"
+            )
+        corpus = select_examples(
+            self.mode,
+            source,
+            target,
+            self._limits,
+            num_source_symbols=2 if self.params["use_start_token"] else 1,
+        )
+        if self.worker.is_chief:
+            corpus.log_report(self.mode)
+        return corpus
+
+    def _set_corpus(self, corpus: ParallelCorpus) -> None:
+        """Plans the batches of a corpus."""
+        params = self.params
+        is_train = self.mode == "train"
+        shuffle, repeat = params["shuffle"], params["repeat"]
+        self._repeats = is_train if repeat is None else repeat
+        is_shuffled = is_train if shuffle is None else shuffle
+        self._corpus = corpus
+        self._planner = BatchPlanner(
+            corpus.lengths,
+            BatchLimits(
+                max_tokens=params["batch_tokens"],
+                max_sentences=params["batch_size"],
+                multiple=self._length_multiple,
+            ),
+            num_workers=self.worker.size,
+            seed=params["seed"] if is_shuffled else None,
+        )
+        self.num_lines = len(corpus.source)
+        self.blank_ids = corpus.blank
+        self.num_examples = len(corpus.examples)
+        self.batches_per_epoch = self._planner.batches_of(self.worker.rank)
+
+    def _check_enough(self) -> None:
+        """Refuses data without examples; infer may have nothing to translate."""
+        files = ", ".join(file for side in self._files.values() for file in side)
+        if self.mode != "infer" and self.num_examples == 0:
+            raise DataError(
+                f"{files}: no example is left of {self.num_lines:,} lines: "
+                f"{len(self._corpus.blank):,} blank on a side, "
+                f"{len(self._corpus.too_long):,} longer than max_length"
+            )
+        if self.mode != "train":
+            return
+        if self.num_examples < self.worker.size:
+            raise DataError(
+                f"{files}: {self.num_examples:,} examples are too few for "
+                f"{self.worker.size} workers"
+            )
+        seen = self.worker.gather_objects((self.fingerprint, self.num_examples))
+        if len(set(seen)) > 1:
+            raise DataError(
+                f"{files}: workers see different text or vocabularies; numbers of "
+                f"examples by worker: {[number for _, number in seen]}"
+            )
+
+    @property
+    def _length_multiple(self) -> int:
+        return 8 if self.params["pad_lengths_to_eight"] else 1
+
+    def _batch(self, lines: np.ndarray) -> dict[str, Any]:
+        """Returns the batch of some lines, [B] int64."""
+        spec, corpus = self.spec, self._corpus
+        is_cut = self.mode == "infer"
+        ids, length = pad_rows(
+            corpus.source,
+            lines,
+            pad_id=spec.pad_id,
+            eos_id=spec.eos_id,
+            bos_id=spec.bos_id if self.params["use_start_token"] else None,
+            max_length=self._limits.source if is_cut else None,
+            multiple=self._length_multiple,
+        )
+        batch = {"source": {"ids": ids, "length": length}, "id": lines}
+        if corpus.target is not None:
+            ids, length = pad_rows(
+                corpus.target,
+                lines,
+                pad_id=spec.pad_id,
+                eos_id=spec.eos_id,
+                multiple=self._length_multiple,
+            )
+            batch["target"] = {"ids": ids, "length": length}
+        return batch

@@ -1,0 +1,72 @@
+"""The contract of a tokenizer: from a line of text to ids, and back."""
+
+from __future__ import annotations
+
+import abc
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+# The ids that OpenSeq2Seq gives to its special symbols, and oseq with it.
+PAD_ID, EOS_ID, BOS_ID, UNK_ID = range(4)
+
+
+class Tokenizer(abc.ABC):
+    """Turns lines into ids and ids into lines.
+
+    Attributes:
+      vocab_size: number of tokens, special symbols included.
+      pad_id, eos_id, bos_id, unk_id: the special symbols.
+      fingerprint: hash of all that decides about the ids of a line.
+    """
+
+    vocab_size: int
+    pad_id: int = PAD_ID
+    eos_id: int = EOS_ID
+    bos_id: int = BOS_ID
+    unk_id: int = UNK_ID
+    fingerprint: str
+
+    @abc.abstractmethod
+    def encode_lines(self, lines: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Returns flat ids and where each line begins; no special symbols.
+
+        Returns:
+          ids: [tokens] int32; line i is ``ids[offsets[i]:offsets[i + 1]]``.
+          offsets: [lines + 1] int64.
+        """
+
+    @abc.abstractmethod
+    def count_unknown(self, lines: Sequence[str]) -> Mapping[str, int]:
+        """Returns how often each symbol occurs that has no token of its own."""
+
+    @abc.abstractmethod
+    def _decode_text(self, ids: list[int]) -> str:
+        """Returns the text of ids that are in the vocabulary and not special."""
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Returns the text of ids up to EOS.
+
+        Padding, BOS and the dummies of a vocabulary padded to a multiple of eight
+        have no text.
+        """
+        silent = {self.pad_id, self.bos_id}
+        text = itertools.takewhile(lambda i: i != self.eos_id, map(int, ids))
+        return self._decode_text(
+            [i for i in text if i < self.vocab_size and i not in silent]
+        )
+
+
+def flatten(rows: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
+    """Returns rows of ids as flat ids [tokens] int32 and offsets [rows + 1] int64."""
+    offsets = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum([len(row) for row in rows], out=offsets[1:])
+    flat = itertools.chain.from_iterable(rows)
+    return np.fromiter(flat, np.int32, count=int(offsets[-1])), offsets
+
+
+def most_common(counts: Mapping[str, int], number: int = 10) -> dict[str, int]:
+    """Returns the most frequent symbols with their counts."""
+    return dict(Counter(counts).most_common(number))
