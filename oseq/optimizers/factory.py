@@ -16,7 +16,7 @@ from oseq.config.params import (
     did_you_mean,
     schema_of,
 )
-from oseq.optimizers.adam import Adam
+from oseq.optimizers.adam import Adam, AdamW, LazyAdam
 from oseq.optimizers.novograd import NovoGrad
 
 
@@ -104,7 +104,8 @@ def build_optimizer(
 
 def _optimizers_by_name() -> dict[str, type[keras.optimizers.Optimizer]]:
     base = keras.optimizers.Optimizer
-    wrappers = (keras.optimizers.LossScaleOptimizer,)  # ours scales the loss
+    # Ours scales the loss; the other is made of built optimizers, not of a config.
+    wrappers = (keras.optimizers.LossScaleOptimizer, keras.optimizers.MultiOptimizer)
     by_name = {
         name: found
         for name, found in vars(keras.optimizers).items()
@@ -113,7 +114,8 @@ def _optimizers_by_name() -> dict[str, type[keras.optimizers.Optimizer]]:
         and found is not base
         and found not in wrappers
     }
-    return by_name | {"Adam": Adam, "Momentum": Momentum, "NovoGrad": NovoGrad}
+    own = (Adam, AdamW, LazyAdam, Momentum, NovoGrad)
+    return by_name | {found.__name__: found for found in own}
 
 
 def _with_floats(component: Any, params: Mapping[str, Any]) -> dict[str, Any]:

@@ -27,9 +27,11 @@ class LossScaler(abc.ABC):
     Attributes:
       scale: scalar float32 variable.
       is_stuck: scalar bool variable.
+      never_scales: True where the scale is 1 throughout.
     """
 
     needs_max_abs_gradient = False
+    never_scales = False
 
     def __init__(self, scale: float):
         if scale <= 0.0:
@@ -64,6 +66,7 @@ class StaticLossScaler(LossScaler):
 
     def __init__(self, scale: float = 1.0):
         super().__init__(scale)
+        self.never_scales = scale == 1.0
         self._overflows = _variable(0, "int32", "overflows")
 
     def update(self, finite: tf.Tensor, max_abs_gradient: tf.Tensor | None) -> None:

@@ -189,17 +189,22 @@ class MixedPrecisionOptimizerWrapper:
         learning_rate: tf.Tensor,
         loss_scale: tf.Tensor,
     ) -> None:
-        factors = [1.0 / loss_scale] * len(gradients)
-        if self._max_grad_norm is not None:
-            longest = tf.maximum(gradient_norm, self._max_grad_norm)
-            factors = [self._max_grad_norm / longest / loss_scale] * len(gradients)
         if self._larc is not None:
             masters = [master.value for master in self.masters.values()]
-            larc = self._larc.factors(tf.unstack(norms), masters, learning_rate)
-            factors = [factor / loss_scale for factor in larc]
-        self.optimizer.apply(
-            [g * factor for g, factor in zip(gradients, factors, strict=True)]
-        )
+            factors = self._larc.factors(tf.unstack(norms), masters, learning_rate)
+        elif self._max_grad_norm is not None:
+            longest = tf.maximum(gradient_norm, self._max_grad_norm)
+            factors = [self._max_grad_norm / longest] * len(gradients)
+        elif self.loss_scaler.never_scales:
+            factors = None
+        else:
+            factors = [tf.constant(1.0)] * len(gradients)
+        if factors is not None:
+            gradients = [
+                gradient * (factor / loss_scale)
+                for gradient, factor in zip(gradients, factors, strict=True)
+            ]
+        self.optimizer.apply(gradients)
         self.write_back()
 
     def _note_overflow(self, gradients: list[tf.Tensor]) -> None:
