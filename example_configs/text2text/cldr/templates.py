@@ -77,6 +77,10 @@ TEMPLATES: tuple[dict[str, str], ...] = (
         "de": "Budget: {sum_in_words}, verbleibende Zeit: {duration}.",
     },
     {
+        "en": "The fine is {sum_in_words}, payable {future}.",
+        "de": "Das Bußgeld beträgt {sum_in_words}, zahlbar {future}.",
+    },
+    {
         "en": "The flight takes {duration} and costs {money}.",
         "de": "Der Flug dauert {duration} und kostet {money}.",
     },
