@@ -1,0 +1,15 @@
+"""Losses: sums and weights, never means."""
+
+from oseq.losses.basic_sequence_loss import BasicSequenceLoss
+from oseq.losses.cross_entropy_with_smoothing import CrossEntropyWithSmoothing
+from oseq.losses.loss import Loss
+from oseq.losses.padded_cross_entropy_loss_with_smoothing import (
+    PaddedCrossEntropyLossWithSmoothing,
+)
+
+__all__ = [
+    "BasicSequenceLoss",
+    "CrossEntropyWithSmoothing",
+    "Loss",
+    "PaddedCrossEntropyLossWithSmoothing",
+]

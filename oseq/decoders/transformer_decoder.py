@@ -1,0 +1,285 @@
+"""The decoder of "Attention Is All You Need"."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from oseq.config.params import Param
+from oseq.contracts import (
+    DataSpec,
+    DecoderOutput,
+    DecoderState,
+    EncoderOutput,
+    Projection,
+    Target,
+)
+from oseq.decoders.decoder import AutoregressiveDecoder
+from oseq.layers import masks, transformer
+from oseq.layers.attention import CrossAttention, KeyValue, SelfAttention
+from oseq.layers.feed_forward import FeedForward
+from oseq.layers.normalization import make_norm
+from oseq.layers.token_embedding import TokenEmbedding
+from oseq.layers.transformer import Residual, TransformerInput
+
+
+class TransformerDecoder(AutoregressiveDecoder):
+    """A stack of self-attention, attention to the source, and feed-forward layers."""
+
+    def __init__(
+        self,
+        params: Mapping[str, Any],
+        spec: DataSpec,
+        policy: str,
+        embedding: TokenEmbedding | None = None,
+        *,
+        name: str = "transformer_decoder",
+    ):
+        super().__init__(params, spec, policy, embedding, name=name)
+        self.embedding = embedding or self._make_table("embedding")
+        self.output_table = (
+            self.embedding
+            if self.params["tie_embeddings"]
+            else self._make_table("output_table")
+        )
+        self.input_layer = TransformerInput(
+            self.embedding,
+            self.params["layer_postprocess_dropout"],
+            name="input",
+            dtype=policy,
+        )
+        self.stack = [
+            TransformerDecoderLayer(
+                self.params, self.weight_options, name=f"layer_{i}", dtype=policy
+            )
+            for i in range(self.params["num_hidden_layers"])
+        ]
+        self.final_norm = (
+            make_norm(self.params["norm_params"], name="final_norm")
+            if self.params["norm_order"] == "pre"
+            else None
+        )
+
+    @staticmethod
+    def get_required_params() -> dict[str, Param]:
+        return {
+            "num_hidden_layers": Param(int, "number of layers", minimum=1),
+            **transformer.REQUIRED_PARAMS,
+        }
+
+    @staticmethod
+    def get_optional_params() -> dict[str, Param]:
+        return {
+            **AutoregressiveDecoder.get_optional_params(),
+            **transformer.OPTIONAL_PARAMS,
+            "tie_embeddings": Param(
+                bool, "score tokens with the table that looks them up", True
+            ),
+        }
+
+    def call(
+        self, encoder_output: EncoderOutput, target: Target, training: bool = False
+    ) -> DecoderOutput:
+        """Args: target: ``ids`` [B, T], ``length`` [B]. Returns: logits [B, T, V]."""
+        ids = target["ids"]
+        size = tf.shape(ids)[1]
+        valid = tf.sequence_mask(target["length"], size)  # [B, T]
+        past = masks.causal_mask(size)
+        source = encoder_output["outputs"]
+        visible = _padding_mask(encoder_output)
+        # The history of position t is BOS and the targets before t.
+        history = tf.pad(
+            ids[:, :-1], [[0, 0], [1, 0]], constant_values=self.spec.bos_id
+        )
+        outputs = self.input_layer(history, training=training)
+        for layer in self.stack:
+            outputs, alignment = layer(
+                outputs, past, source, visible, valid, training=training
+            )
+        if self.final_norm:
+            outputs = self.final_norm(outputs, valid=valid, training=training)
+        kernel = self._output_kernel()
+        return {
+            "logits": _logits(outputs, kernel),
+            "projection": Projection(outputs, kernel),
+            "alignment": tf.reduce_mean(alignment, axis=1),
+        }
+
+    def initial_state(
+        self, encoder_output: EncoderOutput, max_length: tf.Tensor
+    ) -> DecoderState:
+        num_rows = tf.shape(encoder_output["outputs"])[0]
+        return {
+            "memory": {
+                "visible": _padding_mask(encoder_output),
+                "layers": [
+                    layer.cross_attention.memory(encoder_output["outputs"])
+                    for layer in self.stack
+                ],
+            },
+            "carry": [
+                layer.self_attention.empty_cache(num_rows, max_length)
+                for layer in self.stack
+            ],
+        }
+
+    def step(
+        self, ids: tf.Tensor, index: tf.Tensor, state: DecoderState
+    ) -> tuple[tf.Tensor, DecoderState]:
+        memory = state["memory"]
+        outputs = self.input_layer(ids[:, tf.newaxis], index)  # [N, 1, H]
+        caches = []
+        for layer, source, cache in zip(
+            self.stack, memory["layers"], state["carry"], strict=True
+        ):
+            outputs, cache = layer.step(
+                outputs, index, cache, source, memory["visible"]
+            )
+            caches.append(cache)
+        if self.final_norm:
+            outputs = self.final_norm(outputs)
+        logits = _logits(outputs, self._output_kernel())[:, 0]
+        return logits, {"memory": memory, "carry": caches}
+
+    def _make_table(self, name: str) -> TokenEmbedding:
+        return TokenEmbedding(
+            self.spec.target_vocab_size,
+            self.params["hidden_size"],
+            **self.weight_options,
+            name=name,
+            dtype=self.compute_dtype,
+        )
+
+    def _output_kernel(self) -> tf.Tensor:
+        if not self.output_table.built:
+            self.output_table.build(None)
+        return tf.convert_to_tensor(self.output_table.table)
+
+
+def _padding_mask(encoder_output: EncoderOutput) -> tf.Tensor:
+    size = tf.shape(encoder_output["outputs"])[1]
+    return masks.padding_mask(encoder_output["length"], size)
+
+
+def _logits(inputs: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
+    """Args: inputs: [B, T, H]; kernel: [V, H]. Returns: [B, T, V] float32."""
+    shape = tf.shape(inputs)
+    rows = tf.reshape(inputs, [-1, inputs.shape[-1]])
+    logits = tf.cast(tf.matmul(rows, kernel, transpose_b=True), tf.float32)
+    return tf.reshape(logits, [shape[0], shape[1], kernel.shape[0]])
+
+
+class TransformerDecoderLayer(keras.layers.Layer):
+    """One layer; ``call`` sees a whole target, ``step`` one position of it."""
+
+    def __init__(
+        self,
+        params: Mapping[str, Any],
+        weight_options: Mapping[str, Any],
+        *,
+        name: str,
+        dtype: str,
+    ):
+        super().__init__(name=name, dtype=dtype)
+        attention = (
+            params["hidden_size"],
+            params["num_heads"],
+            params["attention_dropout"],
+        )
+        self.self_attention = SelfAttention(
+            *attention, **weight_options, name="self_attention", dtype=dtype
+        )
+        self.cross_attention = CrossAttention(
+            *attention, **weight_options, name="cross_attention", dtype=dtype
+        )
+        self.feed_forward = FeedForward(
+            params["hidden_size"],
+            params["filter_size"],
+            params["relu_dropout"],
+            **weight_options,
+            name="feed_forward",
+            dtype=dtype,
+        )
+        self.residuals = [
+            Residual(params, name=f"{name}_residual", dtype=dtype)
+            for name in ("self_attention", "cross_attention", "feed_forward")
+        ]
+
+    def call(
+        self,
+        inputs: tf.Tensor,
+        past: tf.Tensor,
+        source: tf.Tensor,
+        visible: tf.Tensor,
+        valid: tf.Tensor,
+        training: bool = False,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns outputs [B, T, H] and source attention [B, A, T, S] float32.
+
+        Args:
+          inputs: [B, T, H].
+          past: [1, 1, T, T] bool, hides later positions.
+          source: [B, S, H], the encoder's outputs.
+          visible: [B, 1, 1, S] bool, hides the source's padding.
+          valid: [B, T] bool.
+        """
+        alignments = []
+
+        def attend_to_past(values: tf.Tensor) -> tf.Tensor:
+            return self.self_attention(values, past, training=training)
+
+        def attend_to_source(values: tf.Tensor) -> tf.Tensor:
+            outputs, alignment = self.cross_attention(
+                values, source, visible, training=training
+            )
+            alignments.append(alignment)
+            return outputs
+
+        outputs = self._connect(
+            inputs, attend_to_past, attend_to_source, valid, training
+        )
+        return outputs, alignments[0]
+
+    def step(
+        self,
+        inputs: tf.Tensor,
+        index: tf.Tensor,
+        cache: KeyValue,
+        memory: KeyValue,
+        visible: tf.Tensor,
+    ) -> tuple[tf.Tensor, KeyValue]:
+        """Returns outputs [N, 1, H] and the cache with this position in it."""
+        caches = []
+
+        def attend_to_past(values: tf.Tensor) -> tf.Tensor:
+            outputs, new_cache = self.self_attention.step(values, index, cache)
+            caches.append(new_cache)
+            return outputs
+
+        def attend_to_source(values: tf.Tensor) -> tf.Tensor:
+            return self.cross_attention.attend_to(values, memory, visible)[0]
+
+        outputs = self._connect(inputs, attend_to_past, attend_to_source, None, False)
+        return outputs, caches[0]
+
+    def _connect(
+        self,
+        inputs: tf.Tensor,
+        attend_to_past: Callable[[tf.Tensor], tf.Tensor],
+        attend_to_source: Callable[[tf.Tensor], tf.Tensor],
+        valid: tf.Tensor | None,
+        training: bool,
+    ) -> tf.Tensor:
+        def transform(values: tf.Tensor) -> tf.Tensor:
+            return self.feed_forward(values, training=training)
+
+        outputs = inputs
+        functions = (attend_to_past, attend_to_source, transform)
+        for residual, function in zip(self.residuals, functions, strict=True):
+            outputs = residual(
+                outputs, function=function, valid=valid, training=training
+            )
+        return outputs

@@ -1,0 +1,22 @@
+"""The contract of an encoder."""
+
+from __future__ import annotations
+
+import abc
+
+from oseq.contracts import EncoderOutput, Source
+from oseq.layers.component import LayerComponent
+
+
+class Encoder(LayerComponent):
+    """Turns a source into vectors that a decoder can attend to or classify.
+
+    Attributes:
+      embedding: the table of source tokens, for decoders that share it; or None.
+    """
+
+    embedding = None
+
+    @abc.abstractmethod
+    def call(self, source: Source, training: bool = False) -> EncoderOutput:
+        """Returns one vector per position: ``outputs`` [B, S', H]."""

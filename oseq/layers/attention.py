@@ -1,0 +1,181 @@
+"""Multi-head attention ("Attention Is All You Need", section 3.2)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import keras
+import tensorflow as tf
+
+from oseq.layers.dropout import Dropout
+from oseq.layers.linear import Linear
+
+
+# In FP32 only: in float16 it would be -inf (K9). Finite, so that a row without any
+# visible position is uniform, not NaN.
+_HIDDEN = -1e9
+
+
+class KeyValue(NamedTuple):
+    """Keys and values, split into heads."""
+
+    key: tf.Tensor  # [B, A, S, D]
+    value: tf.Tensor  # [B, A, S, D]
+
+
+class _MultiHeadAttention(keras.layers.Layer):
+    """Common part: attention of split heads, and the output map.
+
+    Args:
+      hidden_size: H, divisible by ``num_heads``.
+      num_heads: A.
+      dropout: rate on the attention weights.
+      initializer, regularizer: as in ``Linear``.
+    """
+
+    def __init__(
+        self,
+        hidden_size: int,
+        num_heads: int,
+        dropout: float,
+        *,
+        initializer=None,
+        regularizer=None,
+        name: str,
+        dtype: str,
+    ):
+        super().__init__(name=name, dtype=dtype)
+        if hidden_size % num_heads:
+            raise ValueError(
+                f"hidden_size {hidden_size} is not divisible by num_heads {num_heads}"
+            )
+        self.hidden_size = hidden_size
+        self.num_heads = num_heads
+        self.head_size = hidden_size // num_heads
+        self.linear = dict(
+            initializer=initializer, regularizer=regularizer, dtype=dtype
+        )
+        self.dropout = Dropout(dropout, name="dropout", dtype=dtype)
+        self.output_map = Linear(hidden_size, name="output", **self.linear)
+
+    def split_heads(self, inputs: tf.Tensor, num_parts: int) -> list[tf.Tensor]:
+        """Args: inputs: [B, T, parts * H]. Returns: parts of [B, A, T, D]."""
+        shape = tf.shape(inputs)
+        parts = tf.reshape(
+            inputs, [shape[0], shape[1], num_parts, self.num_heads, self.head_size]
+        )
+        return tf.unstack(tf.transpose(parts, [2, 0, 3, 1, 4]))
+
+    def attend(
+        self,
+        query: tf.Tensor,
+        memory: KeyValue,
+        mask: tf.Tensor | None,
+        training: bool,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Scaled dot-product attention and the output map; softmax in FP32.
+
+        Args:
+          query: [B, A, T, D].
+          memory: keys and values, [B, A, S, D] each.
+          mask: None, or broadcastable to [B, A, T, S] bool.
+
+        Returns:
+          outputs [B, T, H], and attention weights [B, A, T, S] float32.
+        """
+        query = query * tf.cast(self.head_size**-0.5, query.dtype)
+        logits = tf.cast(tf.matmul(query, memory.key, transpose_b=True), tf.float32)
+        if mask is not None:
+            logits = tf.where(mask, logits, _HIDDEN)
+        weights = tf.nn.softmax(logits)  # [B, A, T, S]
+        dropped = self.dropout(tf.cast(weights, query.dtype), training=training)
+        context = tf.matmul(dropped, memory.value)  # [B, A, T, D]
+        context = tf.transpose(context, [0, 2, 1, 3])  # [B, T, A, D]
+        shape = tf.shape(context)
+        context = tf.reshape(context, [shape[0], shape[1], self.hidden_size])
+        return self.output_map(context), weights
+
+
+class SelfAttention(_MultiHeadAttention):
+    """Attention of a sequence to itself, in one pass or step by step."""
+
+    def __init__(self, hidden_size: int, *args, **kwargs):
+        super().__init__(hidden_size, *args, **kwargs)
+        self.query_key_value = Linear(
+            3 * hidden_size, name="query_key_value", **self.linear
+        )
+
+    def call(
+        self, inputs: tf.Tensor, mask: tf.Tensor, training: bool = False
+    ) -> tf.Tensor:
+        """Args: inputs: [B, T, H]; mask: see ``attend``. Returns: [B, T, H]."""
+        query, key, value = self.split_heads(self.query_key_value(inputs), 3)
+        return self.attend(query, KeyValue(key, value), mask, training)[0]
+
+    def empty_cache(self, num_rows: tf.Tensor, max_length: tf.Tensor) -> KeyValue:
+        """Returns a cache for ``max_length`` steps, [N, A, max_length, D] each."""
+        shape = [num_rows, self.num_heads, max_length, self.head_size]
+        zeros = tf.zeros(shape, self.compute_dtype)
+        return KeyValue(zeros, zeros)
+
+    def step(
+        self, inputs: tf.Tensor, index: tf.Tensor, cache: KeyValue
+    ) -> tuple[tf.Tensor, KeyValue]:
+        """One position of ``call``.
+
+        Args:
+          inputs: [N, 1, H].
+          index: scalar int32, the position.
+          cache: keys and values of the positions before.
+
+        Returns:
+          outputs [N, 1, H], and the cache with this position in it.
+        """
+        query, key, value = self.split_heads(self.query_key_value(inputs), 3)
+        length = tf.shape(cache.key)[2]
+        here = tf.equal(tf.range(length), index)[tf.newaxis, tf.newaxis, :, tf.newaxis]
+        cache = KeyValue(
+            tf.where(here, key, cache.key), tf.where(here, value, cache.value)
+        )
+        seen = KeyValue(cache.key[:, :, : index + 1], cache.value[:, :, : index + 1])
+        return self.attend(query, seen, None, training=False)[0], cache
+
+
+class CrossAttention(_MultiHeadAttention):
+    """Attention of a target to the encoder's outputs."""
+
+    def __init__(self, hidden_size: int, *args, **kwargs):
+        super().__init__(hidden_size, *args, **kwargs)
+        self.query = Linear(hidden_size, name="query", **self.linear)
+        self.key_value = Linear(2 * hidden_size, name="key_value", **self.linear)
+
+    def call(
+        self,
+        inputs: tf.Tensor,
+        source: tf.Tensor,
+        mask: tf.Tensor,
+        training: bool = False,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns outputs [B, T, H] and attention weights [B, A, T, S] float32.
+
+        Args:
+          inputs: [B, T, H].
+          source: [B, S, H], the encoder's outputs.
+          mask: [B, 1, 1, S] bool, see ``masks.padding_mask``.
+        """
+        return self.attend_to(inputs, self.memory(source), mask, training)
+
+    def memory(self, source: tf.Tensor) -> KeyValue:
+        """Args: source: [B, S, H]. Returns: [B, A, S, D] each."""
+        return KeyValue(*self.split_heads(self.key_value(source), 2))
+
+    def attend_to(
+        self,
+        inputs: tf.Tensor,
+        memory: KeyValue,
+        mask: tf.Tensor,
+        training: bool = False,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """``call`` with the source's keys and values made before."""
+        (query,) = self.split_heads(self.query(inputs), 1)
+        return self.attend(query, memory, mask, training)

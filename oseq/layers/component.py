@@ -1,0 +1,61 @@
+"""What encoders and decoders have in common: checked params, initial weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+
+from oseq.config.params import Param, check_params
+from oseq.contracts import DataSpec
+
+
+class LayerComponent(keras.layers.Layer):
+    """A Keras layer that is configured by a dict of declared parameters.
+
+    Args:
+      params: the user's values; checked and completed here.
+      spec: vocabulary and feature sizes.
+      policy: Keras dtype policy of the weights and the arithmetic.
+
+    Attributes:
+      params: complete, read-only.
+      weight_options: ``initializer`` and ``regularizer`` for every sublayer.
+    """
+
+    def __init__(
+        self, params: Mapping[str, Any], spec: DataSpec, policy: str, *, name: str
+    ):
+        super().__init__(name=name, dtype=policy)
+        self.params = check_params(type(self), params)
+        self.spec = spec
+        self.weight_options = {
+            "initializer": _make(self.params, "initializer"),
+            "regularizer": _make(self.params, "regularizer"),
+        }
+
+    @staticmethod
+    def get_required_params() -> dict[str, Param]:
+        return {}
+
+    @staticmethod
+    def get_optional_params() -> dict[str, Param]:
+        return {
+            "initializer": Param(
+                (type, str), "Keras initializer of the weights; None: the layer's own"
+            ),
+            "initializer_params": Param(
+                dict, "its arguments", default={}, schema_of="initializer"
+            ),
+            "regularizer": Param(
+                (type, str), "Keras regularizer, applied to the FP32 masters"
+            ),
+            "regularizer_params": Param(
+                dict, "its arguments", default={}, schema_of="regularizer"
+            ),
+        }
+
+
+def _make(params: Mapping[str, Any], key: str) -> Any:
+    return params[key](**params[key + "_params"]) if params[key] else None

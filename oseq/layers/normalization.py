@@ -1,0 +1,150 @@
+"""Normalizations of the last axis; scales, biases and statistics are FP32."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from oseq.precision import FLOAT32_POLICY
+
+
+@tf.custom_gradient
+def layer_norm(
+    inputs: tf.Tensor, scale: tf.Tensor, bias: tf.Tensor, epsilon: tf.Tensor
+):
+    """Layer normalization computed in float32 ("Layer Normalization", eq. 4).
+
+    The gradient is written out: half the passes over memory of the automatic one.
+
+    Args:
+      inputs: [rows, H], any float dtype.
+      scale, bias: [H] float32.
+      epsilon: scalar float32, added to the variance.
+
+    Returns:
+      [rows, H] in the dtype of ``inputs``.
+    """
+    values = tf.cast(inputs, tf.float32)
+    centered = values - tf.reduce_mean(values, axis=-1, keepdims=True)
+    variance = tf.reduce_mean(tf.square(centered), axis=-1, keepdims=True)
+    inverse = tf.math.rsqrt(variance + epsilon)  # [rows, 1]
+    normalized = centered * inverse
+    outputs = tf.cast(normalized * scale + bias, inputs.dtype)
+
+    def gradient(upstream: tf.Tensor):
+        upstream = tf.cast(upstream, tf.float32)
+        product = upstream * normalized
+        scaled = upstream * scale
+        mean = tf.reduce_mean(scaled, axis=-1, keepdims=True)
+        slope = tf.reduce_mean(scaled * normalized, axis=-1, keepdims=True)
+        inputs_gradient = (scaled - mean - normalized * slope) * inverse
+        return (
+            tf.cast(inputs_gradient, inputs.dtype),
+            tf.reduce_sum(product, axis=0),
+            tf.reduce_sum(upstream, axis=0),
+            None,
+        )
+
+    return outputs, gradient
+
+
+class _Normalization(keras.layers.Layer):
+    """Common part: FP32 ``scale`` and ``bias`` over the last axis."""
+
+    def __init__(self, epsilon: float, *, name: str):
+        super().__init__(name=name, dtype=FLOAT32_POLICY, autocast=False)
+        self.epsilon = epsilon
+
+    def build(self, input_shape):
+        size = (input_shape[-1],)
+        self.scale = self.add_weight(name="scale", shape=size, initializer="ones")
+        self.bias = self.add_weight(name="bias", shape=size, initializer="zeros")
+
+
+class LayerNorm(_Normalization):
+    """Layer normalization with the L2 norm."""
+
+    def call(self, inputs, valid=None, training=False):
+        """Args: inputs: [..., H]. Returns: the same shape and dtype."""
+        del valid, training
+        outputs = layer_norm(
+            tf.reshape(inputs, [-1, inputs.shape[-1]]),
+            tf.convert_to_tensor(self.scale),
+            tf.convert_to_tensor(self.bias),
+            tf.constant(self.epsilon),
+        )
+        return tf.reshape(outputs, tf.shape(inputs))
+
+
+class LayerNormL1(_Normalization):
+    """Layer normalization by the mean absolute deviation instead of the L2 norm."""
+
+    def call(self, inputs, valid=None, training=False):
+        """Args: inputs: [..., H]. Returns: the same shape and dtype."""
+        del valid, training
+        values = tf.cast(inputs, tf.float32)
+        centered = values - tf.reduce_mean(values, axis=-1, keepdims=True)
+        deviation = tf.reduce_mean(tf.abs(centered), axis=-1, keepdims=True)
+        normalized = centered / (deviation + self.epsilon)
+        return tf.cast(normalized * self.scale + self.bias, inputs.dtype)
+
+
+class MaskedBatchNorm(_Normalization):
+    """Batch normalization over valid positions only; padding changes nothing."""
+
+    def __init__(self, epsilon: float, momentum: float, *, name: str):
+        super().__init__(epsilon, name=name)
+        self.momentum = momentum
+
+    def build(self, input_shape):
+        super().build(input_shape)
+        size = (input_shape[-1],)
+        self.moving_mean = self.add_weight(
+            name="moving_mean", shape=size, initializer="zeros", trainable=False
+        )
+        self.moving_variance = self.add_weight(
+            name="moving_variance", shape=size, initializer="ones", trainable=False
+        )
+
+    def call(self, inputs, valid=None, training=False):
+        """Args: inputs: [B, T, H]; valid: [B, T] bool. Returns: as inputs."""
+        values = tf.cast(inputs, tf.float32)
+        if training:
+            if valid is None:
+                valid = tf.ones(tf.shape(values)[:-1], tf.bool)
+            weights = tf.cast(valid, tf.float32)[..., tf.newaxis]
+            count = tf.maximum(tf.reduce_sum(weights), 1.0)
+            mean = tf.reduce_sum(values * weights, axis=[0, 1]) / count
+            deviations = tf.square(values - mean) * weights
+            variance = tf.reduce_sum(deviations, axis=[0, 1]) / count
+            rest = 1.0 - self.momentum
+            self.moving_mean.assign_add((mean - self.moving_mean) * rest)
+            self.moving_variance.assign_add((variance - self.moving_variance) * rest)
+        else:
+            mean = tf.convert_to_tensor(self.moving_mean)
+            variance = tf.convert_to_tensor(self.moving_variance)
+        normalized = (values - mean) * tf.math.rsqrt(variance + self.epsilon)
+        return tf.cast(normalized * self.scale + self.bias, inputs.dtype)
+
+
+NORM_TYPES = ("layernorm_L2", "layernorm_L1", "batch_norm")
+
+
+def make_norm(params: Mapping[str, Any], name: str) -> keras.layers.Layer:
+    """Returns the normalization that ``norm_params`` describe.
+
+    Args:
+      params: ``type`` (one of ``NORM_TYPES``), and optionally ``epsilon`` (1e-6; for
+        batch_norm 1e-4) and ``momentum`` (0.95, batch_norm only).
+      name: of the layer.
+    """
+    kind = params.get("type", "layernorm_L2")
+    if kind == "batch_norm":
+        return MaskedBatchNorm(
+            params.get("epsilon", 1e-4), params.get("momentum", 0.95), name=name
+        )
+    norm = LayerNorm if kind == "layernorm_L2" else LayerNormL1
+    return norm(params.get("epsilon", 1e-6), name=name)

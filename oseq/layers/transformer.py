@@ -1,0 +1,103 @@
+"""What Transformer encoders and decoders share: parameters, sublayers, input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from oseq.config.params import Param
+from oseq.layers import positions
+from oseq.layers.dropout import Dropout
+from oseq.layers.normalization import NORM_TYPES, make_norm
+from oseq.layers.token_embedding import TokenEmbedding
+
+REQUIRED_PARAMS = {
+    "hidden_size": Param(int, "width of the model, H", minimum=1),
+    "num_heads": Param(int, "attention heads; divides hidden_size", minimum=1),
+    "filter_size": Param(int, "width of the feed-forward layers", minimum=1),
+    "attention_dropout": Param(float, "rate on attention weights", minimum=0),
+    "relu_dropout": Param(float, "rate inside the feed-forward layers", minimum=0),
+    "layer_postprocess_dropout": Param(
+        float, "rate on each sublayer's output and on the embeddings", minimum=0
+    ),
+}
+
+OPTIONAL_PARAMS = {
+    "norm_params": Param(
+        dict,
+        f"type ({', '.join(NORM_TYPES)}), epsilon, momentum",
+        default={"type": "layernorm_L2"},
+    ),
+    "norm_order": Param(
+        ["pre", "post"],
+        "pre: norm before each sublayer and at the end; post: after each residual sum",
+        default="pre",
+    ),
+}
+
+
+class Residual(keras.layers.Layer):
+    """The connection around a sublayer: norm, dropout and residual sum.
+
+    Pre-norm is ``x + dropout(f(norm(x)))``; post-norm, as first published, is
+    ``norm(x + dropout(f(x)))``.
+
+    Args:
+      params: of a Transformer encoder or decoder.
+    """
+
+    def __init__(self, params: Mapping[str, Any], *, name: str, dtype: str):
+        super().__init__(name=name, dtype=dtype)
+        self.pre_norm = params["norm_order"] == "pre"
+        self.norm = make_norm(params["norm_params"], name="norm")
+        self.dropout = Dropout(
+            params["layer_postprocess_dropout"], name="dropout", dtype=dtype
+        )
+
+    def call(
+        self,
+        inputs: tf.Tensor,
+        *,
+        function: Callable[[tf.Tensor], tf.Tensor],
+        valid: tf.Tensor | None = None,
+        training: bool = False,
+    ) -> tf.Tensor:
+        """Args: inputs: [B, T, H]; valid: [B, T] bool. Returns: [B, T, H]."""
+        if self.pre_norm:
+            outputs = function(self.norm(inputs, valid=valid, training=training))
+            return inputs + self.dropout(outputs, training=training)
+        outputs = inputs + self.dropout(function(inputs), training=training)
+        return self.norm(outputs, valid=valid, training=training)
+
+
+class TransformerInput(keras.layers.Layer):
+    """Token vectors plus sinusoidal positions, with dropout.
+
+    Args:
+      embedding: the table; owned by whoever made it, maybe shared.
+      dropout: rate on the sum.
+    """
+
+    def __init__(
+        self, embedding: TokenEmbedding, dropout: float, *, name: str, dtype: str
+    ):
+        super().__init__(name=name, dtype=dtype)
+        self.embedding = embedding
+        self.dropout = Dropout(dropout, name="dropout", dtype=dtype)
+
+    def call(
+        self, ids: tf.Tensor, index: tf.Tensor | int = 0, training: bool = False
+    ) -> tf.Tensor:
+        """Returns [B, T, H].
+
+        Args:
+          ids: [B, T] int32.
+          index: position of the first id.
+        """
+        vectors = self.embedding(ids)
+        places = index + tf.range(tf.shape(ids)[1])
+        signal = positions.sinusoids(places, self.embedding.hidden_size)
+        return self.dropout(vectors + tf.cast(signal, vectors.dtype), training=training)

@@ -1,0 +1,106 @@
+"""Cross entropy with label smoothing, with a gradient written by hand.
+
+For the logits ``z = h K^T`` of one position, its label ``y`` and the smoothing
+``s``, the target is ``q = (1 - s) onehot(y) + s / V`` and the loss
+
+    -sum q log p = -log p_y + s (z_y - mean z),    dz = p - q.
+
+Only the softmax ``p`` is of size V. Everything else is a gathered row of K or a
+mean, so the logits are read and written once, in the compute dtype: on the large
+matrix [positions, V] that is what the time goes to. The share of ``y`` is kept out
+of ``p`` and computed in float32 as one minus the rest: near ``p_y = 1`` a 16-bit
+``p_y - 1`` would be rounding noise.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+
+class CrossEntropy(NamedTuple):
+    total: tf.Tensor  # scalar float32, sum of smoothed losses
+    negative_log_likelihood: tf.Tensor  # scalar float32, sum, no gradient
+
+
+class _Softmax(NamedTuple):
+    others: tf.Tensor  # [P, V] in the compute dtype, zero at the label
+    label: tf.Tensor  # [P] float32, probability of the label
+
+
+def _softmax(logits: tf.Tensor, labels: tf.Tensor) -> _Softmax:
+    """Softmax with float32 sums, split into the label's share and the others'."""
+    if logits.dtype == tf.float16:
+        values = tf.cast(tf.nn.softmax(tf.cast(logits, tf.float32)), tf.float16)
+    else:  # bfloat16: the kernel itself works in float32
+        values = tf.nn.softmax(logits)
+    places = tf.stack([tf.range(tf.shape(labels)[0]), labels], axis=1)  # [P, 2]
+    label = tf.cast(tf.gather_nd(values, places), tf.float32)
+    others = tf.tensor_scatter_nd_update(
+        values, places, tf.zeros_like(labels, values.dtype)
+    )
+    rest = tf.cast(tf.reduce_sum(others, axis=1), tf.float32)
+    return _Softmax(others, tf.where(rest < 0.5, 1.0 - rest, label))
+
+
+def projected_cross_entropy(
+    inputs: tf.Tensor, kernel: tf.Tensor, labels: tf.Tensor, smoothing: float
+) -> CrossEntropy:
+    """Returns the summed cross entropy of the logits ``inputs @ kernel^T``.
+
+    Args:
+      inputs: [P, H] in the compute dtype, one row a position.
+      kernel: [V, H] in the compute dtype.
+      labels: [P] int32.
+      smoothing: share of the target that is uniform over all V tokens.
+    """
+
+    @tf.custom_gradient
+    def function(inputs: tf.Tensor, kernel: tf.Tensor):
+        softmax = _softmax(tf.matmul(inputs, kernel, transpose_b=True), labels)
+        rows = tf.cast(inputs, tf.float32)  # [P, H]
+        chosen = tf.cast(tf.gather(kernel, labels), tf.float32)  # [P, H]
+        center = tf.reduce_mean(tf.cast(kernel, tf.float32), axis=0)  # [H]
+        nll = -tf.reduce_sum(tf.math.log(tf.maximum(softmax.label, 1e-37)))
+        spread = tf.reduce_sum(rows * (chosen - center))  # of z_y - mean z
+        total = nll + smoothing * spread
+
+        def gradient(total_upstream: tf.Tensor, nll_upstream: tf.Tensor):
+            del nll_upstream  # a report, not a loss
+            share = (softmax.label - (1.0 - smoothing))[:, tf.newaxis]  # [P, 1]
+            uniform = smoothing / tf.cast(tf.shape(kernel)[0], tf.float32)
+            to_inputs = tf.cast(tf.matmul(softmax.others, kernel), tf.float32)
+            to_inputs += share * chosen - smoothing * center
+            to_kernel = tf.cast(
+                tf.matmul(softmax.others, inputs, transpose_a=True), tf.float32
+            )
+            to_kernel += tf.math.unsorted_segment_sum(
+                share * rows, labels, tf.shape(kernel)[0]
+            )
+            to_kernel -= uniform * tf.reduce_sum(rows, axis=0)
+            return (
+                tf.cast(to_inputs * total_upstream, inputs.dtype),
+                tf.cast(to_kernel * total_upstream, kernel.dtype),
+            )
+
+        return (total, nll), gradient
+
+    return CrossEntropy(*function(inputs, kernel))
+
+
+def cross_entropy(
+    logits: tf.Tensor, labels: tf.Tensor, smoothing: float
+) -> CrossEntropy:
+    """Returns the summed cross entropy of given logits.
+
+    Args:
+      logits: [P, V] float32.
+      labels: [P] int32.
+      smoothing: as in ``projected_cross_entropy``.
+    """
+    log_probabilities = tf.nn.log_softmax(logits)
+    nll = -tf.reduce_sum(tf.gather(log_probabilities, labels, batch_dims=1))
+    uniform = -tf.reduce_sum(tf.reduce_mean(log_probabilities, axis=1))
+    total = (1.0 - smoothing) * nll + smoothing * uniform
+    return CrossEntropy(total, tf.stop_gradient(nll))

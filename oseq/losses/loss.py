@@ -1,0 +1,37 @@
+"""The contract of a loss."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping
+from typing import Any
+
+from oseq.config.params import Param, check_params
+from oseq.contracts import DataSpec, DecoderOutput, LossOutput, Target
+
+
+class Loss(abc.ABC):
+    """Measures outputs against a target, as sums.
+
+    Law: the total and the weight of a batch are those of its parts, added.
+
+    Args:
+      params: the user's values; checked and completed here.
+      spec: vocabulary sizes and special ids.
+    """
+
+    def __init__(self, params: Mapping[str, Any], spec: DataSpec):
+        self.params = check_params(type(self), params)
+        self.spec = spec
+
+    @staticmethod
+    def get_required_params() -> dict[str, Param]:
+        return {}
+
+    @staticmethod
+    def get_optional_params() -> dict[str, Param]:
+        return {}
+
+    @abc.abstractmethod
+    def __call__(self, outputs: DecoderOutput, target: Target) -> LossOutput:
+        """Returns sums in float32."""

@@ -1,0 +1,98 @@
+"""A model of one encoder, one decoder and one loss."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from oseq.config.params import Param
+from oseq.contracts import Batch, DataSpec, DecoderOutput, LossOutput, Predictions
+from oseq.models.model import Model
+from oseq.search.beam import BeamSearch
+from oseq.search.greedy import GreedySearch
+from oseq.search.search import Search
+
+
+class EncoderDecoderModel(Model):
+    """Any encoder with any decoder whose contract it meets."""
+
+    def __init__(self, params: Mapping[str, Any], spec: DataSpec, policy: str):
+        super().__init__(params, spec, policy)
+        self.encoder = self.params["encoder"](
+            self._component_params("encoder"), spec, policy
+        )
+        shared = self.params["share_embeddings"] and spec.joint_vocabulary
+        self.decoder = self.params["decoder"](
+            self._component_params("decoder"),
+            spec,
+            policy,
+            self.encoder.embedding if shared else None,
+        )
+        self.loss = self.params["loss"](self.params["loss_params"], spec)
+
+    @staticmethod
+    def get_required_params() -> dict[str, Param]:
+        return {
+            "encoder": Param(type, "class of the encoder"),
+            "decoder": Param(type, "class of the decoder"),
+            "loss": Param(type, "class of the loss"),
+        }
+
+    @staticmethod
+    def get_optional_params() -> dict[str, Param]:
+        return {
+            "encoder_params": Param(dict, "its keys", {}, schema_of="encoder"),
+            "decoder_params": Param(dict, "its keys", {}, schema_of="decoder"),
+            "loss_params": Param(dict, "its keys", {}, schema_of="loss"),
+            "share_embeddings": Param(
+                bool, "one table for both sides if they have one vocabulary", True
+            ),
+            "initializer": Param(type, "for an encoder or decoder that names none"),
+            "initializer_params": Param(dict, "its arguments", {}, "initializer"),
+            "regularizer": Param(type, "for an encoder or decoder that names none"),
+            "regularizer_params": Param(dict, "its arguments", {}, "regularizer"),
+        }
+
+    def call(self, batch: Batch, training: bool = False) -> DecoderOutput:
+        encoded = self.encoder(batch["source"], training=training)
+        return self.decoder(encoded, batch["target"], training=training)
+
+    def compute_loss(self, batch: Batch, training: bool = False) -> LossOutput:
+        return self.loss(self(batch, training=training), batch["target"])
+
+    def generate(self, batch: Batch) -> Predictions:
+        """Returns the best hypotheses of each source; see ``decoder_params``."""
+        decoder = self.decoder
+        encoded = self.encoder(batch["source"], training=False)
+        max_length = batch["source"]["length"] + decoder.params["extra_decode_length"]
+        # One step more than the longest output: the one that ends it.
+        num_steps = 1 + tf.reduce_max(tf.concat([max_length, [0]], axis=0))
+        return self._search().search(
+            decoder.step,
+            decoder.initial_state(encoded, num_steps),
+            tf.shape(encoded["outputs"])[0],
+            max_length,
+            self.spec,
+        )
+
+    def _search(self) -> Search:
+        params = self.decoder.params
+        if params["beam_size"] == 1:
+            return GreedySearch()
+        return BeamSearch(
+            params["beam_size"],
+            params["alpha"],
+            params["length_penalty"],
+            params["num_best"],
+        )
+
+    def _component_params(self, name: str) -> dict[str, Any]:
+        """Returns a component's params; it inherits what it does not say itself."""
+        params = dict(self.params[name + "_params"])
+        for kind in ("initializer", "regularizer"):
+            if params[kind] is None:
+                for key in (kind, kind + "_params"):
+                    params[key] = self.params[key]
+        return params

@@ -1,0 +1,65 @@
+"""The contract of a model: from batches to losses and predictions."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import keras
+
+from oseq.config.params import Param, check_params
+from oseq.contracts import Batch, DataSpec, DecoderOutput, LossOutput, Result
+
+
+class Model(keras.layers.Layer):
+    """Computes; does not train, read files or save.
+
+    It is a ``Layer``, not a ``keras.Model``, which already owns ``compute_loss``,
+    ``evaluate`` and ``export`` (K7); ``autocast=False`` leaves float inputs as they
+    are (K8).
+
+    Args:
+      params: the model's own keys of a config; checked and completed here.
+      spec: vocabulary and feature sizes.
+      policy: Keras dtype policy of the layers.
+
+    Attributes:
+      best_metric: name of the metric that chooses the best checkpoint by default.
+    """
+
+    best_metric = "loss"
+
+    def __init__(self, params: Mapping[str, Any], spec: DataSpec, policy: str):
+        name = type(self).__name__.lower()
+        super().__init__(name=name, dtype=policy, autocast=False)
+        self.params = check_params(type(self), params)
+        self.spec = spec
+
+    @staticmethod
+    def get_required_params() -> dict[str, Param]:
+        return {}
+
+    @staticmethod
+    def get_optional_params() -> dict[str, Param]:
+        return {}
+
+    @abc.abstractmethod
+    def call(self, batch: Batch, training: bool = False) -> DecoderOutput:
+        """Returns the outputs with the true target as history."""
+
+    @abc.abstractmethod
+    def compute_loss(self, batch: Batch, training: bool = False) -> LossOutput:
+        """Returns the loss of a batch, as sums."""
+
+    @abc.abstractmethod
+    def generate(self, batch: Batch) -> Any:
+        """Returns predictions from the source alone (``contracts.Predictions``)."""
+
+    @abc.abstractmethod
+    def evaluate(self, results: Sequence[Result]) -> dict[str, float]:
+        """Returns metrics of decoded examples, by name."""
+
+    def build_from(self, batch: Batch) -> None:
+        """Makes all weights by one call (K6), so that they can be restored."""
+        self(batch)

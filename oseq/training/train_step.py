@@ -1,0 +1,132 @@
+"""One update: micro-batches, their gradients, one all-reduce, one application.
+
+Each micro-batch is differentiated as a mean, ``scale * total / weight``: the
+gradient of a sum would overflow float16. What is accumulated is ``weight`` times
+that, in float32, and the sum over micro-batches and workers is divided once by the
+weight of all. So the update is that of one batch that holds everything, also when
+the micro-batches hold different numbers of tokens.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from oseq.contracts import Batch
+from oseq.distributed.worker import Worker
+from oseq.models.model import Model
+from oseq.optimizers.mp_wrapper import MixedPrecisionOptimizerWrapper, Update
+
+
+class StepResult(NamedTuple):
+    """What one update did; scalar tensors, summed over micro-batches and workers."""
+
+    loss: tf.Tensor  # float32, total / weight
+    total: tf.Tensor  # float32
+    weight: tf.Tensor  # float32
+    num_tokens: tf.Tensor  # float32, target tokens
+    source_tokens: tf.Tensor  # float32
+    num_padded: tf.Tensor  # float32, positions of both sides beyond the lengths
+    update: Update
+
+
+class _Sums(NamedTuple):
+    """Sums over micro-batches; all float32."""
+
+    total: tf.Tensor
+    weight: tf.Tensor
+    num_tokens: tf.Tensor
+    source_tokens: tf.Tensor
+    num_padded: tf.Tensor
+    gradients: list[tf.Tensor]  # weighted, still scaled
+
+
+class TrainStep:
+    """The compiled update.
+
+    Args:
+      model: built; its trainable variables are those of ``optimizer``.
+      optimizer: built.
+      worker: this process among its equals.
+      variables: what is trained, in the optimizer's order.
+      iter_size: micro-batches per update.
+      use_xla_jit: compile the whole step with XLA; every new batch shape compiles.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        optimizer: MixedPrecisionOptimizerWrapper,
+        worker: Worker,
+        variables: list,
+        iter_size: int = 1,
+        use_xla_jit: bool = False,
+    ):
+        self.iter_size = iter_size
+        self._model = model
+        self._optimizer = optimizer
+        self._worker = worker
+        self._variables = variables
+        self._micro_batch = tf.function(
+            self._differentiate, jit_compile=use_xla_jit or None
+        )
+        # The iterator is an argument: batches fed one by one would retrace (K11).
+        self._update = tf.function(self._run)
+
+    def __call__(self, iterator: tf.data.Iterator) -> StepResult:
+        """Makes one update from the next ``iter_size`` batches; no host sync."""
+        return self._update(iterator)
+
+    def _run(self, iterator: tf.data.Iterator) -> StepResult:
+        sums = self._micro_batch(next(iterator))
+        if self.iter_size > 1:
+            flat = tf.nest.flatten(sums)
+            for _ in tf.range(self.iter_size - 1):
+                more = tf.nest.flatten(self._micro_batch(next(iterator)))
+                flat = [a + b for a, b in zip(flat, more, strict=True)]
+            sums = tf.nest.pack_sequence_as(sums, flat)
+        flat = self._worker.all_reduce_sum(tf.nest.flatten(sums))
+        sums = tf.nest.pack_sequence_as(sums, flat)
+        weight = tf.maximum(sums.weight, 1e-9)
+        update = self._optimizer.apply([g / weight for g in sums.gradients])
+        return StepResult(
+            sums.total / weight,
+            sums.total,
+            sums.weight,
+            sums.num_tokens,
+            sums.source_tokens,
+            sums.num_padded,
+            update,
+        )
+
+    def _differentiate(self, batch: Batch) -> _Sums:
+        with tf.GradientTape() as tape:
+            loss = self._model.compute_loss(batch, training=True)
+            weight = tf.maximum(loss.weight, 1e-9)
+            mean = self._optimizer.loss_scale * (loss.total / weight)
+        values = [variable.value for variable in self._variables]
+        gradients = tape.gradient(
+            mean, values, unconnected_gradients=tf.UnconnectedGradients.ZERO
+        )
+        dense = [tf.cast(tf.convert_to_tensor(g), tf.float32) for g in gradients]
+        tokens = _num_valid(batch["target"])
+        source_tokens = _num_valid(batch["source"])
+        positions = _num_positions(batch["target"]) + _num_positions(batch["source"])
+        return _Sums(
+            loss.total,
+            loss.weight,
+            tokens,
+            source_tokens,
+            positions - tokens - source_tokens,
+            [loss.weight * gradient for gradient in dense],
+        )
+
+
+def _num_valid(side) -> tf.Tensor:
+    return tf.cast(tf.reduce_sum(side["length"]), tf.float32)
+
+
+def _num_positions(side) -> tf.Tensor:
+    values = side["ids"] if "ids" in side else side["features"]
+    return tf.cast(tf.reduce_prod(tf.shape(values)[:2]), tf.float32)
