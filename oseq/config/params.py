@@ -17,6 +17,21 @@ from typing import Any
 from oseq.config.signatures import accepts_of, parameters_of_user
 from oseq.config.values import accepts_value, describe, did_you_mean
 
+__all__ = [
+    "INJECTED_PARAMS",
+    "OMITTED",
+    "ConfigError",
+    "Param",
+    "Schema",
+    "UserError",
+    "check_params",
+    "did_you_mean",
+    "find_problems",
+    "nested_component",
+    "problem_of_value",
+    "schema_of",
+]
+
 
 class UserError(Exception):
     """A mistake of the user's: shown as its message alone, without a traceback."""
@@ -117,7 +132,10 @@ def nested_component(param: Param, siblings: Mapping[str, Any], schema: Schema) 
     if sibling is None and param.schema_of in schema:
         sibling = schema[param.schema_of][0].default
     if param.resolve is not None and sibling is not None:
-        sibling = param.resolve(sibling)
+        try:
+            sibling = param.resolve(sibling)
+        except ConfigError:
+            return None  # the sibling's own rule reports an unknown name
     return sibling if callable(sibling) else None
 
 
@@ -179,10 +197,7 @@ def _check_nested(
     by_sibling = isinstance(param.schema_of, str)
     if value is None and not by_sibling:
         return None, []  # such a dict switches something on; None leaves it off
-    try:
-        component = nested_component(param, siblings, schema)
-    except ConfigError:
-        return value, []  # the sibling's own rule reports an unknown name
+    component = nested_component(param, siblings, schema)
     if component is not None:
         return _check(component, {} if value is None else value, path)
     sibling_is_missing = by_sibling and siblings.get(param.schema_of) is None

@@ -24,17 +24,41 @@ _NOT_FOR_USERS_OF_OPTIMIZERS = frozenset(
 
 
 def parameters_of_user(function: Any) -> Iterator[inspect.Parameter]:
-    """Yields the parameters that a user may set, ``**kwargs`` left aside."""
-    hidden = _NOT_FOR_USERS
+    """Yields the parameters that a user may set.
+
+    Where a class hands ``**kwargs`` on, its bases' parameters follow. They are
+    optional: the class may well give the base what it insists on.
+    """
+    hidden = set(_NOT_FOR_USERS)
     if _is_optimizer(function):
-        hidden = hidden | _NOT_FOR_USERS_OF_OPTIMIZERS
-    for name, parameter in _signature(function).parameters.items():
-        by_name = parameter.kind in (
-            parameter.POSITIONAL_OR_KEYWORD,
-            parameter.KEYWORD_ONLY,
-        )
-        if by_name and name not in hidden:
+        hidden |= _NOT_FOR_USERS_OF_OPTIMIZERS
+    for depth, signature in enumerate(_signatures(function)):
+        for name, parameter in signature.parameters.items():
+            by_name = parameter.kind in (
+                parameter.POSITIONAL_OR_KEYWORD,
+                parameter.KEYWORD_ONLY,
+            )
+            if not by_name or name in hidden:
+                continue
+            hidden.add(name)
+            if depth > 0 and parameter.default is parameter.empty:
+                parameter = parameter.replace(default=None)
             yield parameter
+
+
+def _signatures(function: Any) -> Iterator[inspect.Signature]:
+    """Yields the signature, and those of the bases that ``**kwargs`` go to."""
+    if not inspect.isclass(function):
+        yield _signature(function)
+        return
+    for base in function.__mro__[:-1]:
+        if "__init__" not in vars(base):
+            continue
+        signature = _signature(vars(base)["__init__"])
+        first, *rest = signature.parameters.values()
+        yield signature.replace(parameters=rest)
+        if not any(each.kind is each.VAR_KEYWORD for each in rest):
+            return
 
 
 def accepts_of(parameter: inspect.Parameter) -> Any:

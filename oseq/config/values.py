@@ -66,13 +66,13 @@ def describe(accepts: Any) -> str:
     return words.get(accepts) or f"a {getattr(accepts, '__name__', accepts)}"
 
 
-def did_you_mean(word: Any, known: Iterable[Any]) -> str:
+def did_you_mean(word: Any, known: Iterable[Any], cutoff: float = 0.6) -> str:
     """Returns "; did you mean x?" for the closest of ``known``, else ""."""
     if not isinstance(word, str):
         return ""
     names = [name for name in known if isinstance(name, str)]
     by_lower = {name.lower(): name for name in names}
-    close = difflib.get_close_matches(word.lower(), list(by_lower), n=1, cutoff=0.6)
+    close = difflib.get_close_matches(word.lower(), list(by_lower), n=1, cutoff=cutoff)
     return f"; did you mean {by_lower[close[0]]}?" if close else ""
 
 
@@ -83,3 +83,12 @@ def _same(value: Any, allowed: Any) -> bool:
         return bool(value == allowed)
     except (TypeError, ValueError):  # arrays, dtypes that refuse strings
         return False
+
+
+def wants_class(accepts: Any) -> bool:
+    """Returns True where a dotted path may stand for the class or function."""
+    if isinstance(accepts, tuple):
+        return any(wants_class(option) for option in accepts)
+    if typing.get_origin(accepts) is list:
+        return wants_class(typing.get_args(accepts)[0])
+    return accepts is type or accepts is callable

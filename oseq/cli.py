@@ -1,0 +1,273 @@
+"""The command line: flags, then the config and its check, then one mode.
+
+TensorFlow is imported only when flags and files are found to be right, so that a
+typing mistake is answered at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.metadata
+import logging
+import os
+import shlex
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO
+
+import oseq
+from oseq.config.config import Config
+from oseq.config.help import help_text
+from oseq.config.loader import load_config
+from oseq.config.options import Options
+from oseq.config.overrides import Override, parse_overrides
+from oseq.config.params import ConfigError, UserError
+from oseq.config.values import did_you_mean
+
+CLI_MODES = ("train", "eval", "train_eval", "infer", "interactive_infer", "average")
+_SUCCESS, _FAILURE, _USER_ERROR, _INTERRUPTED = 0, 1, 2, 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command.
+
+    Args:
+      argv: arguments; None for those of the process.
+
+    Returns:
+      The exit code: 0; 2 for a mistake of the user's; 1 for a failure; 130 after
+      Ctrl-C.
+    """
+    argv = sys.argv[1:] if argv is None else list(argv)
+    try:
+        return _run(argv)
+    except SystemExit as exit_:  # argparse: --help, --version, a bad flag
+        return exit_.code if isinstance(exit_.code, int) else _USER_ERROR
+    except UserError as error:
+        print(_message(error), file=sys.stderr)
+        return _USER_ERROR
+    except KeyboardInterrupt:
+        print("oseq: interrupted", file=sys.stderr)
+        return _INTERRUPTED
+    except BrokenPipeError:  # oseq ... | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _FAILURE
+    except Exception:
+        traceback.print_exc()
+        return _FAILURE
+
+
+def _run(argv: list[str]) -> int:
+    parser = _parser()
+    flags, rest = parser.parse_known_args(argv)
+    overrides = parse_overrides(rest)
+    if flags.use_xla_jit:
+        overrides.append(Override(("use_xla_jit",), "True"))
+    options = _options(parser, flags, argv)
+    _check_files(flags)
+    _log_to_stderr()
+    _import_tensorflow_quietly()
+    config = load_config(flags.config_file, overrides)
+    if flags.help_config:
+        print(help_text(config), end="")
+        return _SUCCESS
+    _check(config, flags)
+
+    from oseq import build  # imports all of oseq: only now is it wanted
+
+    return build.run(config, flags.mode, options)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="oseq",
+        allow_abbrev=False,
+        description="Train and use sequence models.",
+        epilog="Any key of the config can be set here as well: "
+        "--optimizer_params/beta_1=0.9 (--help_config lists the keys).",
+    )
+    parser.add_argument("--config_file", required=True, help="Python or YAML file")
+    parser.add_argument("--mode", choices=CLI_MODES, default="train")
+    parser.add_argument("--infer_input_file", help="text to translate; - is stdin")
+    parser.add_argument(
+        "--infer_output_file", default="infer-out.txt", help="- is stdout"
+    )
+    parser.add_argument(
+        "--resume",
+        choices=("auto", "must", "never"),
+        help="continue the run in logdir: if there is one, always, or never (default)",
+    )
+    parser.add_argument(
+        "--continue_learning", action="store_true", help="same as --resume=must"
+    )
+    parser.add_argument(
+        "--no_dir_check", action="store_true", help="same as --resume=auto"
+    )
+    parser.add_argument(
+        "--benchmark", action="store_true", help="measure training speed, save nothing"
+    )
+    parser.add_argument("--bench_steps", type=_positive, default=20, metavar="STEPS")
+    parser.add_argument("--bench_start", type=_not_negative, metavar="STEP")
+    parser.add_argument(
+        "--enable_logs",
+        action="store_true",
+        help="keep command, config, versions, git state and log in logdir/logs",
+    )
+    parser.add_argument(
+        "--use_xla_jit", action="store_true", help="compile the training step by XLA"
+    )
+    parser.add_argument(
+        "--profile_steps",
+        type=_step_range,
+        metavar="FIRST:LAST",
+        help="record these updates with the TensorFlow profiler",
+    )
+    parser.add_argument(
+        "--help_config", action="store_true", help="list all keys of the config"
+    )
+    parser.add_argument("--version", action="version", version=_version())
+    return parser
+
+
+def _options(
+    parser: argparse.ArgumentParser, flags: argparse.Namespace, argv: Sequence[str]
+) -> Options:
+    asked = {
+        "--resume": flags.resume,
+        "--continue_learning": "must" if flags.continue_learning else None,
+        "--no_dir_check": "auto" if flags.no_dir_check else None,
+    }
+    given = {flag: resume for flag, resume in asked.items() if resume is not None}
+    # OpenSeq2Seq's two flags may stand together: continue, and do not complain.
+    if set(given) == {"--continue_learning", "--no_dir_check"}:
+        given = {"--no_dir_check": "auto"}
+    if len(set(given.values())) > 1:
+        parser.error(f"{' and '.join(given)} contradict each other")
+    return Options(
+        resume=next(iter(given.values()), "never"),
+        infer_input_file=flags.infer_input_file,
+        infer_output_file=flags.infer_output_file,
+        benchmark=flags.benchmark,
+        bench_steps=flags.bench_steps,
+        bench_start=flags.bench_start,
+        enable_logs=flags.enable_logs,
+        profile_steps=flags.profile_steps,
+        command_line=shlex.join([sys.argv[0], *argv]),
+    )
+
+
+def _check_files(flags: argparse.Namespace) -> None:
+    for path in (flags.config_file, flags.infer_input_file):
+        if path not in (None, "-") and not Path(path).is_file():
+            raise ConfigError(f"{path}: no such file")
+    directory = Path(flags.infer_output_file).parent
+    if flags.mode == "infer" and not directory.is_dir():
+        raise ConfigError(f"--infer_output_file: {directory} is no directory")
+
+
+def _check(config: Config, flags: argparse.Namespace) -> None:
+    """Checks the config; a misspelled flag reads as an unknown key and gets a hint."""
+    try:
+        config.check(flags.mode)
+    except ConfigError as error:
+        problems = [
+            f"{problem}{_flag_meant(problem, flags)}" for problem in error.problems
+        ]
+        raise ConfigError([f"{config.path}:", *problems]) from error
+
+
+def _flag_meant(problem: str, flags: argparse.Namespace) -> str:
+    flag, _, text = problem.partition(": ")
+    if not flag.startswith("--") or text != "unknown key":
+        return ""
+    hint = did_you_mean(flag.removeprefix("--"), vars(flags))
+    return hint.replace("mean ", "mean --")
+
+
+def _message(error: UserError) -> str:
+    first, *others = str(error).split("\n")
+    return "\n  ".join([f"oseq: error: {first}", *others])
+
+
+def _log_to_stderr() -> None:
+    logger = logging.getLogger("oseq")
+    logger.setLevel(logging.INFO)
+    if not logger.handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(_PlainFormatter())
+        logger.addHandler(handler)
+
+
+class _PlainFormatter(logging.Formatter):
+    """Messages as they are; only what is worse than news says so."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        message = super().format(record)
+        if record.levelno <= logging.INFO:
+            return message
+        return f"{record.levelname.lower()}: {message}"
+
+
+def _import_tensorflow_quietly() -> None:
+    """Imports TensorFlow without its start-up lines.
+
+    Its C++ libraries write some of them before they read any log level, straight to
+    the file descriptor. What was written is shown if the import fails.
+    """
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    with tempfile.TemporaryFile() as captured:
+        try:
+            with _stderr_into(captured):
+                import keras  # noqa: F401
+                import tensorflow  # noqa: F401
+        except BaseException:
+            captured.seek(0)
+            os.write(2, captured.read())
+            raise
+
+
+@contextlib.contextmanager
+def _stderr_into(file: IO[bytes]) -> Iterator[None]:
+    sys.stderr.flush()
+    saved = os.dup(2)
+    os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is less than 1")
+    return number
+
+
+def _not_negative(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{number} is less than 0")
+    return number
+
+
+def _step_range(text: str) -> tuple[int, int]:
+    first, colon, last = text.partition(":")
+    if not (colon and first.isdecimal() and last.isdecimal()):
+        raise argparse.ArgumentTypeError(f"expected FIRST:LAST, got {text!r}")
+    if not int(first) < int(last):
+        raise argparse.ArgumentTypeError(f"{first} is not before {last}")
+    return int(first), int(last)
+
+
+def _version() -> str:
+    try:
+        tensorflow = importlib.metadata.version("tensorflow")
+    except importlib.metadata.PackageNotFoundError:
+        tensorflow = "not installed"
+    return f"oseq {oseq.__version__} (TensorFlow {tensorflow})"

@@ -1,0 +1,234 @@
+"""The keys of a config's params that are the experiment's, not the model's.
+
+They follow one pattern with every other component (``Param``), stand in groups for
+``--help_config`` and carry OpenSeq2Seq's names wherever it has the thing. The class
+in ``base_model`` adds its own keys (encoder, decoder, loss, ...).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oseq.config.params import ConfigError, Param
+from oseq.config.values import did_you_mean
+from oseq.precision import PRECISIONS
+
+SUMMARIES = (
+    "learning_rate",
+    "global_gradient_norm",
+    "loss_scale",
+    "gradients",
+    "gradient_norm",
+    "variables",
+    "variable_norm",
+    "larc_summaries",
+)
+LOSS_SCALINGS = ("Backoff", "LogMax")
+
+
+def _resolve_optimizer(optimizer: Any) -> Any:
+    if not isinstance(optimizer, str):
+        return optimizer
+    # Here and not above: config is below optimizers, and stays free of TensorFlow.
+    from oseq.optimizers.factory import resolve_optimizer
+
+    return resolve_optimizer(optimizer)
+
+
+def _resolve_loss_scaling(loss_scaling: Any) -> Any:
+    if not isinstance(loss_scaling, str):
+        return None  # a number declares no keys
+    from oseq.optimizers import loss_scalers
+
+    scalers = {
+        "Backoff": loss_scalers.BackoffScaler,
+        "LogMax": loss_scalers.LogMaxScaler,
+    }
+    if loss_scaling not in scalers:
+        raise ConfigError(
+            f"unknown loss_scaling {loss_scaling!r}"
+            f"{did_you_mean(loss_scaling, scalers)}"
+        )
+    return scalers[loss_scaling]
+
+
+class Larc:
+    """Keys of ``larc_params``."""
+
+    @staticmethod
+    def get_required_params() -> dict[str, Param]:
+        return {"larc_eta": Param(float, "trust: step relative to the weights' norm")}
+
+    @staticmethod
+    def get_optional_params() -> dict[str, Param]:
+        return {
+            "larc_mode": Param(
+                ["clip", "scale"],
+                "clip: never above the learning rate (LARC); scale: LARS",
+                default="clip",
+            ),
+            "min_update": Param(
+                float, "smallest factor on a gradient", 1e-7, minimum=0
+            ),
+            "epsilon": Param(float, "added to gradient norms", 1e-7, minimum=0),
+        }
+
+
+def _data() -> dict[str, Param]:
+    return {
+        "data_layer": Param(type, "class that reads the data"),
+        "data_layer_params": Param(
+            dict, "keys of the data layer", {}, schema_of="data_layer"
+        ),
+        "batch_size_per_gpu": Param(
+            int, "sentences in a batch of one worker", minimum=1
+        ),
+        "batch_tokens_per_gpu": Param(
+            int, "padded tokens in a batch of one worker, of the longer side", minimum=1
+        ),
+        "eval_batch_size_per_gpu": Param(
+            int, "sentences in a batch of eval and infer; None: as in train", minimum=1
+        ),
+    }
+
+
+def _run() -> dict[str, Param]:
+    return {
+        "logdir": Param(str, "directory of checkpoints, curves and logs"),
+        "load_model": Param(
+            str, "logdir of a trained model whose weights a fresh run starts from"
+        ),
+        "restore_best_checkpoint": Param(
+            bool, "eval and infer read the best checkpoint, not the newest", False
+        ),
+        "random_seed": Param(int, "seed of weights, dropout and shuffling", 0),
+        "use_horovod": Param(bool, "one process per GPU, by horovodrun", False),
+        "num_gpus": Param(int, "GPUs of this process; 0: CPU", minimum=0),
+        "gpu_ids": Param(list[int], "which GPU this process takes"),
+        "use_xla_jit": Param(bool, "compile the training step by XLA", False),
+        "dtype": Param(
+            None, "tf.float32, " + " or ".join(map(repr, PRECISIONS)), "float32"
+        ),
+        "hooks": Param(list[type], "classes of your own hooks", []),
+        "bench_start": Param(int, "first step that a benchmark times", 10, minimum=0),
+    }
+
+
+def _length() -> dict[str, Param]:
+    return {
+        "max_steps": Param(int, "updates in all; this or num_epochs", minimum=1),
+        "num_epochs": Param(int, "passes over the data; this or max_steps", minimum=1),
+        "iter_size": Param(int, "micro-batches per update", 1, minimum=1),
+        "early_stopping_metric": Param(
+            str, "metric whose standstill ends the run; None: best_metric"
+        ),
+        "early_stopping_patience": Param(
+            int, "evaluations without a better value; None: never stop", minimum=1
+        ),
+    }
+
+
+def _reports() -> dict[str, Param]:
+    def every(meaning: str, default: int | None) -> Param:
+        return Param(int, f"steps between {meaning}; None: never", default, minimum=1)
+
+    return {
+        "print_loss_steps": every("progress lines", 10),
+        "print_samples_steps": every("sample sentences", None),
+        "print_bench_info_steps": every("lines of throughput", None),
+        "save_summaries_steps": every("points of the curves", 100),
+        "save_checkpoint_steps": every("checkpoints", 1000),
+        "num_checkpoints": Param(int, "newest checkpoints that are kept", 5, minimum=1),
+        "num_averaged_checkpoints": Param(
+            int, "newest checkpoints that --mode=average takes", 5, minimum=1
+        ),
+        "eval_steps": every("evaluations in train_eval", None),
+        "best_metric": Param(
+            str, "metric that chooses the best checkpoint; None: the model's"
+        ),
+        "summaries": Param(
+            list[str],
+            "curves besides the loss: " + ", ".join(SUMMARIES),
+            ["learning_rate", "global_gradient_norm", "loss_scale"],
+        ),
+    }
+
+
+def _optimization() -> dict[str, Param]:
+    return {
+        "optimizer": Param((str, type), "name or class, e.g. 'Adam'"),
+        "optimizer_params": Param(
+            dict,
+            "keys of the optimizer",
+            {},
+            schema_of="optimizer",
+            resolve=_resolve_optimizer,
+        ),
+        "lr_policy": Param(callable, "function that gives the learning rate"),
+        "lr_policy_params": Param(
+            dict, "keys of the learning rate policy", {}, schema_of="lr_policy"
+        ),
+        "max_grad_norm": Param(
+            float, "clip gradients to this global norm; not with larc_params", minimum=0
+        ),
+        "larc_params": Param(dict, "switches LARC or LARS on", schema_of=Larc),
+        "loss_scaling": Param(
+            (float, list(LOSS_SCALINGS)),
+            "factor on the loss in 16-bit training; None: 'Backoff' in \"mixed\", "
+            "else 1.0",
+        ),
+        "loss_scaling_params": Param(
+            dict,
+            "keys of the loss scaler",
+            {},
+            schema_of="loss_scaling",
+            resolve=_resolve_loss_scaling,
+        ),
+        "ema_decay": Param(
+            float, "decay of a moving average of the weights; None: off", minimum=0
+        ),
+        "freeze_variables_regex": Param(
+            str, "variables whose path matches from its start are not trained"
+        ),
+        "initializer": Param(callable, "class of the weights' initializer"),
+        "initializer_params": Param(
+            dict, "keys of the initializer", {}, schema_of="initializer"
+        ),
+        "regularizer": Param(callable, "class of the weights' regularizer"),
+        "regularizer_params": Param(
+            dict, "keys of the regularizer", {}, schema_of="regularizer"
+        ),
+    }
+
+
+GROUPS = {
+    "Run": _run,
+    "Data": _data,
+    "Length": _length,
+    "Reports and checkpoints": _reports,
+    "Optimization": _optimization,
+}
+_REQUIRED = frozenset({"logdir", "data_layer"})
+
+
+class Experiment:
+    """A whole config as one component: the experiment's keys and its model's.
+
+    Args:
+      base_model: class of the model; its keys win where both declare one.
+    """
+
+    def __init__(self, base_model: Any):
+        self._base_model = base_model
+
+    def get_required_params(self) -> dict[str, Param]:
+        own = {key: param for key, param in _own().items() if key in _REQUIRED}
+        return own | dict(self._base_model.get_required_params())
+
+    def get_optional_params(self) -> dict[str, Param]:
+        own = {key: param for key, param in _own().items() if key not in _REQUIRED}
+        return own | dict(self._base_model.get_optional_params())
+
+
+def _own() -> dict[str, Param]:
+    return {key: param for group in GROUPS.values() for key, param in group().items()}

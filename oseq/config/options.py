@@ -1,0 +1,34 @@
+"""What the command line decides beside the config: how to run, not what."""
+
+from __future__ import annotations
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Flags of one run.
+
+    Args:
+      resume: ``must`` continue a run in logdir, ``never``, or ``auto``: if one is
+        there.
+      infer_input_file: file to translate instead of the config's; ``-``: standard
+        input.
+      infer_output_file: where the output goes; ``-``: standard output.
+      benchmark: measure speed only, write nothing.
+      bench_steps: updates of a benchmark.
+      bench_start: first update that a benchmark times; None: the config's.
+      enable_logs: keep a record of command, config, versions and log with the run.
+      profile_steps: first and last update that the profiler records.
+      command_line: the command as typed.
+    """
+
+    resume: str = "never"
+    infer_input_file: str | None = None
+    infer_output_file: str = "infer-out.txt"
+    benchmark: bool = False
+    bench_steps: int = 20
+    bench_start: int | None = None
+    enable_logs: bool = False
+    profile_steps: tuple[int, int] | None = None
+    command_line: str = ""
