@@ -91,7 +91,7 @@ class BeamSearch(Search):
         spec: DataSpec,
     ) -> Predictions:
         """See ``Search.search``; repeats the rows of ``state`` K times itself."""
-        limits = sentence_limits(max_length, batch_size)
+        limits, size = sentence_limits(max_length, batch_size)
         memory = self._repeat(state["memory"])
 
         def is_unfinished(index, live, finished, carry):
@@ -115,7 +115,7 @@ class BeamSearch(Search):
             carry = keep_static_shapes(self._reorder(new_state["carry"], beams), carry)
             return index + 1, live, finished, carry
 
-        live, finished = self._start(batch_size, limits, spec)
+        live, finished = self._start(batch_size, size, spec)
         start = (tf.constant(0), live, finished, self._repeat(state["carry"]))
         _, _, finished, _ = tf.while_loop(
             is_unfinished, step, start, shape_invariants=loop_shapes(start)
@@ -126,9 +126,8 @@ class BeamSearch(Search):
             "score": finished.scores,
         }
 
-    def _start(self, batch_size, limits, spec):
+    def _start(self, batch_size, size, spec):
         """Returns one living hypothesis, which is empty, and no complete one."""
-        size = tf.reduce_max(tf.concat([limits, [0]], axis=0))  # T
         # The beams are equal at first: only one may live, or all would stay equal.
         scores = tf.constant([0.0] + [_IMPOSSIBLE] * (self._beam_size - 1))
         live = _Live(
@@ -153,8 +152,7 @@ class BeamSearch(Search):
         spec: DataSpec,
     ) -> _Finished:
         """Takes in the hypotheses that end in this step: by choice, or at the limit."""
-        first = [part[:, : self._beam_size] for part in continuations.best]
-        scores, beams, ids = first
+        scores, beams, ids = (part[:, : self._beam_size] for part in continuations.best)
         scores = tf.where(ids == spec.eos_id, scores, _IMPOSSIBLE)
         scores = tf.where(at_limit, continuations.eos, scores)
         beams = tf.where(at_limit, tf.range(self._beam_size), beams)

@@ -30,8 +30,7 @@ class GreedySearch(Search):
         spec: DataSpec,
     ) -> Predictions:
         """See ``Search.search``; K is 1."""
-        limits = sentence_limits(max_length, batch_size)
-        places = tf.range(tf.reduce_max(tf.concat([limits, [0]], axis=0)))  # [T]
+        limits, size = sentence_limits(max_length, batch_size)
         memory = state["memory"]
 
         def is_unfinished(index, tokens, alive, ids, scores, carry):
@@ -47,7 +46,7 @@ class GreedySearch(Search):
             new_scores = tf.where(must_end, eos[:, 0], best.scores[:, 0])
             scores = tf.where(alive, new_scores, scores)
             alive = alive & (tokens != spec.eos_id)
-            written = alive[:, None] & (places == index)  # [B, T]
+            written = alive[:, None] & (tf.range(size) == index)  # [B, T]
             ids = tf.where(written, tokens[:, None], ids)
             carry = keep_static_shapes(new_state["carry"], carry)
             return index + 1, tokens, alive, ids, scores, carry
@@ -56,7 +55,7 @@ class GreedySearch(Search):
             tf.constant(0),
             tf.fill([batch_size], spec.bos_id),
             tf.fill([batch_size], True),
-            tf.fill([batch_size, tf.size(places)], spec.pad_id),
+            tf.fill([batch_size, size], spec.pad_id),
             tf.zeros([batch_size]),
             state["carry"],
         )

@@ -46,15 +46,18 @@ class Search(abc.ABC):
           state: ``memory`` and ``carry``, nested structures with leaves [B, ...];
             a step must keep the structure, dtypes and shapes of ``carry``.
           batch_size: B, also 0.
-          max_length: limit on tokens without EOS: scalar or [B] int32.
+          max_length: limit on tokens without EOS: scalar or [B] int32; what is
+            negative counts as 0, which leaves nothing but the empty hypothesis.
           spec: the special ids.
         """
 
 
-def sentence_limits(max_length: int | tf.Tensor, batch_size: int | tf.Tensor):
-    """Returns the limit of every sentence: [B] int32, nothing below zero."""
+def sentence_limits(
+    max_length: int | tf.Tensor, batch_size: int | tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the limit of every sentence, [B] int32, and T, the greatest (or 0)."""
     limits = tf.broadcast_to(tf.cast(max_length, tf.int32), [batch_size])
-    return tf.maximum(limits, 0)
+    return limits, tf.reduce_max(tf.concat([limits, [0]], axis=0))
 
 
 def keep_static_shapes(new: Any, old: Any) -> Any:

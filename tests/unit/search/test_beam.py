@@ -76,9 +76,10 @@ def test_every_sentence_has_its_own_limit_at_which_eos_is_forced():
         assert_hypotheses(predictions, sentence, expected)
 
 
-def test_missing_hypotheses_are_empty_with_an_impossible_score():
+@pytest.mark.parametrize("max_length", [0, -2])
+def test_missing_hypotheses_are_empty_with_an_impossible_score(max_length):
     model = ToyModel(seed=7, num_sentences=2)
-    predictions = model.search(BeamSearch(4, num_best=3), 0)
+    predictions = model.search(BeamSearch(4, num_best=3), max_length)
     assert predictions["ids"].shape == (2, 3, 0)
     assert (
         np.isfinite(predictions["score"].numpy()).tolist() == [[True, False, False]] * 2
@@ -154,3 +155,16 @@ def test_no_sentence_at_all_is_searched_eagerly():
 def test_senseless_settings_are_refused(arguments, complaint):
     with pytest.raises(ValueError, match=complaint):
         BeamSearch(**arguments)
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_a_step_that_forgets_static_shapes_runs_in_a_graph(beam_size):
+    model = ToyModel(seed=10, num_sentences=3, eos_bias=-2.0)
+    search = BeamSearch(beam_size)
+
+    @tf.function
+    def in_graph():
+        state = model.state()
+        return search.search(model.forgetful_step, state, 3, 6, SPEC)
+
+    np.testing.assert_array_equal(in_graph()["ids"], model.search(search, 6)["ids"])

@@ -62,3 +62,15 @@ def test_graph_of_unknown_shapes_equals_eager():
     nothing = tf.nest.map_structure(lambda leaf: leaf[:0], model.state())
     empty = in_graph(nothing, tf.zeros([0], tf.int32))
     assert empty["ids"].shape == (0, 1, 0)
+
+
+def test_a_step_that_forgets_static_shapes_runs_in_a_graph():
+    model = ToyModel(seed=10, num_sentences=3, eos_bias=-2.0)
+    search = GreedySearch()
+
+    @tf.function
+    def in_graph():
+        state = model.state()
+        return search.search(model.forgetful_step, state, 3, 6, SPEC)
+
+    np.testing.assert_array_equal(in_graph()["ids"], model.search(search, 6)["ids"])

@@ -16,7 +16,7 @@ def plain_top_k(logits, offsets, k):
 
 
 # Without chunks, one chunk, chunks that fit, chunks of another width, padded chunks.
-VOCAB_SIZES = [2, 4, 80, 800, 8 * 97, 83, 1009]
+VOCAB_SIZES = [2, 4, 80, 800, 8 * 97, 163, 1009]
 
 
 @pytest.mark.parametrize("vocab_size", VOCAB_SIZES)
@@ -31,16 +31,22 @@ def test_two_stages_equal_one(vocab_size, beam_size, k):
 
 
 @pytest.mark.parametrize("vocab_size", VOCAB_SIZES)
-def test_ties_and_impossible_entries_keep_the_order_of_one_stage(vocab_size):
+@pytest.mark.parametrize(("beam_size", "k"), [(5, 10), (90, 180)])
+def test_ties_and_impossible_entries_keep_the_order_of_one_stage(
+    vocab_size, beam_size, k
+):
     generator = np.random.default_rng(vocab_size)
-    logits = generator.integers(0, 2, size=[4 * 5, vocab_size]).astype(np.float32)
+    logits = generator.integers(0, 2, size=[5, beam_size, vocab_size])
+    logits = logits.astype(np.float32)
     logits[generator.random(logits.shape) < 0.4] = -np.inf
-    offsets = generator.integers(-1, 1, size=[4, 5]).astype(np.float32)
+    offsets = generator.integers(-1, 1, size=[5, beam_size]).astype(np.float32)
     offsets[1, 1:] = -np.inf  # one beam lives
     offsets[2] = -np.inf  # none does
-    logits[15:] = -np.inf
-    best = top_k_of_beams(tf.constant(logits), tf.constant(offsets), 10)
-    for part, expected in zip(best, plain_top_k(logits, offsets, 10), strict=True):
+    logits[3] = -np.inf
+    logits[4], offsets[4], logits[4, -1, -1] = 0.0, 0.0, 1.0  # the last is the best
+    logits = logits.reshape(-1, vocab_size)
+    best = top_k_of_beams(tf.constant(logits), tf.constant(offsets), k)
+    for part, expected in zip(best, plain_top_k(logits, offsets, k), strict=True):
         np.testing.assert_array_equal(part, expected)
 
 

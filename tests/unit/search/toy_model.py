@@ -64,6 +64,16 @@ class ToyModel:
             "carry": {"history": history, "copy": [copy]},
         }
 
+    def forgetful_step(self, ids, index, state):
+        """As ``step``, but with no static shape in the new carry."""
+
+        def forget(leaf):
+            return tf.reshape(leaf, tf.shape(leaf) + 0 * index)
+
+        logits, state = self.step(ids, index, state)
+        carry = tf.nest.map_structure(forget, state["carry"])
+        return logits, {"memory": state["memory"], "carry": carry}
+
     def search(self, search, max_length):
         return search.search(
             self.step, self.state(), self.num_sentences, max_length, SPEC
