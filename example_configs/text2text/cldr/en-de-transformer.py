@@ -4,12 +4,10 @@ Paths are relative to the directory of run.py. `make_corpus.py` writes the corpu
 """
 
 from oseq.data.parallel_text_data_layer import ParallelTextDataLayer
-from oseq.decoders.transformer_decoder import TransformerDecoder
-from oseq.encoders.transformer_encoder import TransformerEncoder
-from oseq.losses.padded_cross_entropy_loss_with_smoothing import (
-    PaddedCrossEntropyLossWithSmoothing,
-)
-from oseq.models.text2text import Text2Text
+from oseq.decoders import TransformerDecoder
+from oseq.encoders import TransformerEncoder
+from oseq.losses import PaddedCrossEntropyLossWithSmoothing
+from oseq.models import Text2Text
 from oseq.optimizers.lr_policies import transformer_policy
 
 corpus = "data/cldr-en-de"
@@ -29,6 +27,7 @@ base_params = {
     "print_samples_steps": 500,
     "save_summaries_steps": 50,
     "save_checkpoint_steps": 500,
+    "restore_best_checkpoint": True,  # infer takes the best model, not the newest
     "batch_tokens_per_gpu": 4096,
     "optimizer": "Adam",
     "optimizer_params": {"beta_1": 0.9, "beta_2": 0.98, "epsilon": 1e-9},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from sacrebleu.metrics import BLEU
+from oseq.metrics import text
 
 NUM_SAMPLES = 5
 
@@ -28,11 +28,9 @@ def main() -> None:
         print(f"source:    {source[sample]}")
         print(f"output:    {output[sample]}")
         print(f"reference: {reference[sample]}\n")
-    bleu = BLEU()
-    print(f"sacreBLEU {bleu.corpus_score(output, [reference]).score:.2f}")
-    print(f"          {bleu.get_signature()}")
-    exact = sum(line == other for line, other in zip(output, reference, strict=True))
-    print(f"exact lines {exact / len(reference):.1%} of {len(reference)}")
+    bleu, signature = text.bleu(output, reference)
+    print(f"BLEU        {bleu:.2f}  ({signature})")
+    print(f"exact lines {text.exact_match(output, reference):.1f}%")
 
 
 def read_lines(file: Path) -> list[str]:
