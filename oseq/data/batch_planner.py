@@ -7,6 +7,7 @@ resumes plans again and goes on at the same batch.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections.abc import Iterator
 
 import numpy as np
@@ -54,6 +55,7 @@ class BatchPlanner:
 
     Attributes:
       num_batches: of all workers, in every epoch.
+      fingerprint: hash of all that decides about the plans.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class BatchPlanner:
         sizes = _split_for_workers(sizes, num_workers)
         self._starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self.num_batches = len(sizes)
+        self.fingerprint = self._make_fingerprint()
 
     def batches_of(self, rank: int) -> int:
         """Returns the number of batches in an epoch of one worker."""
@@ -92,6 +95,12 @@ class BatchPlanner:
             turns = generator.permutation(self.num_batches)
         for batch in turns[rank :: self._num_workers][first:]:
             yield order[self._starts[batch] : self._starts[batch + 1]]
+
+    def _make_fingerprint(self) -> str:
+        content = hashlib.sha256(repr((self._seed, self._num_workers)).encode())
+        for array in (self._order, self._group, self._starts):
+            content.update(array.astype(np.int64).tobytes())
+        return content.hexdigest()
 
 
 def _fill(lengths: np.ndarray, limits: BatchLimits) -> list[int]:

@@ -17,10 +17,10 @@ from oseq.data.chief_first import once_per_host
 from oseq.data.data_layer import DataLayer
 from oseq.data.padding import pad_rows
 from oseq.data.parallel_corpus import LengthLimits, ParallelCorpus, select_examples
-from oseq.data.text_files import DataError, blocks_of_stream, find_files
+from oseq.data.text_files import DataError, blocks_of_stream, find_files, read_blocks
 from oseq.data.text_front_end import FRONT_END_PARAMS, TextFrontEnd
 from oseq.data.token_cache import load_or_tokenize
-from oseq.data.tokenized_text import TokenizedText, tokenize
+from oseq.data.tokenized_text import TokenizedText, tokenize, tokenize_blocks
 from oseq.distributed.worker import Worker
 
 STANDARD_INPUT = "-"
@@ -39,6 +39,8 @@ class ParallelTextDataLayer(DataLayer):
         not among the examples, and their output is a blank line.
       fingerprint: hash of all that decides about the ids of a line; a trained model
         serves no other.
+      order_fingerprint: hash of all that decides which batches come when; a position
+        means the same batches only under the same one.
     """
 
     front_end_keys = tuple(FRONT_END_PARAMS)
@@ -189,22 +191,20 @@ class ParallelTextDataLayer(DataLayer):
 
     def _read_text(self) -> tuple[TokenizedText, TokenizedText | None]:
         """Returns both sides; infer has no target, and without a file no lines."""
+        if self.mode == "infer":
+            return tokenize_blocks(self._lines_to_infer(), self._front_end.source), None
         cache_dir = self.params["cache_dir"]
-        source_tokenizer = self._front_end.source
-        if "source" in self._files:
-            source = load_or_tokenize(
-                self._files["source"], source_tokenizer, cache_dir
-            )
-        elif self._is_stream(self.params["source_file"]):
-            blocks = blocks_of_stream(sys.stdin.buffer, "standard input")
-            source = tokenize([x for block in blocks for x in block], source_tokenizer)
-        else:
-            source = tokenize([], source_tokenizer)
-        if "target" not in self._files:
-            return source, None
-        return source, load_or_tokenize(
-            self._files["target"], self._front_end.target, cache_dir
+        return (
+            load_or_tokenize(self._files["source"], self._front_end.source, cache_dir),
+            load_or_tokenize(self._files["target"], self._front_end.target, cache_dir),
         )
+
+    def _lines_to_infer(self) -> Iterator[list[str]]:
+        if self._is_stream(self.params["source_file"]):
+            yield from blocks_of_stream(sys.stdin.buffer, "standard input")
+        elif "source" in self._files:
+            for file in self._files["source"]:
+                yield from read_blocks(file)
 
     def _select(
         self, source: TokenizedText, target: TokenizedText | None
@@ -244,6 +244,7 @@ class ParallelTextDataLayer(DataLayer):
             num_workers=self.worker.size,
             seed=params["seed"] if is_shuffled else None,
         )
+        self.order_fingerprint = self._planner.fingerprint
         self.num_lines = len(corpus.source)
         self.blank_ids = corpus.blank
         self.num_examples = len(corpus.examples)

@@ -64,8 +64,11 @@ class SentencePieceTokenizer(Tokenizer):
     def count_unknown(self, lines: Sequence[str]) -> Mapping[str, int]:
         counts: Counter[str] = Counter()
         for line in lines:
-            pieces = self._processor.encode(line, out_type="immutable_proto").pieces
-            counts.update(p.surface for p in pieces if p.id == self.unk_id)
+            ids = self._processor.encode(line)
+            pieces = self._processor.encode(line, out_type=str)
+            counts.update(
+                piece for i, piece in zip(ids, pieces, strict=True) if i == self.unk_id
+            )
         return counts
 
     def _decode_text(self, ids: list[int]) -> str:
@@ -109,9 +112,10 @@ def train_sentencepiece(
                 minloglevel=2,
             )
         except RuntimeError as error:
+            reason = str(error).rpartition("] ")[2]  # before it: a place in C++ code
             raise DataError(
-                f"sentencepiece_vocab_size {vocab_size}: training on "
-                f"{', '.join(files)} failed: {error}"
+                f"sentencepiece_vocab_size {vocab_size}: no model of this size from "
+                f"{', '.join(files)}: {reason}"
             ) from error
     write_whole(model_file, model.getvalue())
 

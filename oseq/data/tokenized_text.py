@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -60,3 +61,25 @@ def tokenize(lines: Sequence[str], tokenizer: Tokenizer) -> TokenizedText:
         text_offsets=text_offsets,
         unknown=dict(tokenizer.count_unknown([lines[row] for row in rows])),
     )
+
+
+def tokenize_blocks(
+    blocks: Iterable[Sequence[str]], tokenizer: Tokenizer
+) -> TokenizedText:
+    """Returns lines that come in blocks as one text, in memory."""
+    texts = [tokenize([], tokenizer)]
+    texts += [tokenize(block, tokenizer) for block in blocks]
+    unknown: Counter[str] = Counter()
+    for text in texts:
+        unknown.update(text.unknown)
+    return TokenizedText(
+        ids=np.concatenate([text.ids for text in texts]),
+        offsets=_offsets([text.lengths for text in texts]),
+        text=np.concatenate([text.text for text in texts]),
+        text_offsets=_offsets([np.diff(text.text_offsets) for text in texts]),
+        unknown=dict(unknown),
+    )
+
+
+def _offsets(lengths: Sequence[np.ndarray]) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
