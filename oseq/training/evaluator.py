@@ -1,0 +1,133 @@
+"""Judges a model: the loss on given targets, and metrics of what it really produces."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import keras
+import tensorflow as tf
+from tqdm import tqdm
+
+from oseq.contracts import Batch, Result
+from oseq.data.data_layer import DataLayer
+from oseq.distributed.worker import Worker
+from oseq.metrics.text import perplexity
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluation:
+    """The outcome of one evaluation.
+
+    Attributes:
+      metrics: ``loss`` (mean over targets), ``perplexity`` where the loss has the
+        parts ``nll`` and ``num_tokens``, and the model's own.
+      results: one per example, in the order of the data.
+    """
+
+    metrics: dict[str, float]
+    results: list[Result]
+
+
+class Evaluator:
+    """Runs a model over all examples of a data layer, on all workers.
+
+    Args:
+      model: built.
+      data_layer: in eval mode, with ``text_of``; each worker has its own share of
+        the examples.
+      worker: this process.
+    """
+
+    def __init__(self, model: keras.layers.Layer, data_layer: Any, worker: Worker):
+        self._model = model
+        self._data_layer = data_layer
+        self._worker = worker
+        self._dataset = data_layer.dataset()
+        # K11: with the dataset's own signature no new length is a new trace.
+        signature = [self._dataset.element_spec]
+        self._loss = tf.function(self._loss_of, input_signature=signature)
+        self._generate = tf.function(model.generate, input_signature=signature)
+
+    def evaluate(self) -> Evaluation:
+        """Returns the same evaluation on all workers, which must call it together."""
+        sums: collections.Counter[str] = collections.Counter()  # of Python's float64
+        results: list[Result] = []
+        for batch in self._batches():
+            for name, value in self._loss(batch).items():
+                sums[name] += float(value)
+            results += self._decode(batch)
+        gathered = self._worker.gather_objects((dict(sums), results))
+        by_id = {result.id: result for _, part in gathered for result in part}
+        ordered = [by_id[identity] for identity in sorted(by_id)]
+        metrics = _means([part for part, _ in gathered])
+        return Evaluation(metrics | self._model.evaluate(ordered), ordered)
+
+    def sample(self, num_examples: int) -> list[Result]:
+        """Returns the decoded beginning of this worker's first batch."""
+        batch = next(iter(self._dataset))
+        return self._decode(batch)[:num_examples]
+
+    def _loss_of(self, batch: Batch) -> dict[str, tf.Tensor]:
+        output = self._model.compute_loss(batch, training=False)
+        return {"total": output.total, "weight": output.weight, **output.parts}
+
+    def _batches(self) -> Iterator[Batch]:
+        return iter(
+            tqdm(
+                self._dataset,
+                desc="evaluating",
+                total=self._data_layer.batches_per_epoch,
+                unit="batch",
+                leave=False,
+                disable=not (self._worker.is_chief and sys.stderr.isatty()),
+            )
+        )
+
+    def _decode(self, batch: Batch) -> list[Result]:
+        identities = batch["id"].numpy().tolist()
+        hypotheses = texts_and_scores(self._generate(batch), self._data_layer)
+        return [
+            Result(
+                id=identity,
+                source=self._data_layer.text_of("source", identity),
+                reference=self._data_layer.text_of("target", identity),
+                hypotheses=texts,
+                scores=scores,
+            )
+            for identity, (texts, scores) in zip(identities, hypotheses, strict=True)
+        ]
+
+
+def _means(sums_of_workers: list[dict[str, float]]) -> dict[str, float]:
+    """Returns the loss per target and, where the loss tells it, the perplexity."""
+    sums: collections.Counter[str] = collections.Counter()
+    for part in sums_of_workers:
+        sums.update(part)
+    weight = sums["weight"]
+    metrics = {"loss": sums["total"] / weight if weight else float("nan")}
+    if "nll" in sums and sums["num_tokens"]:
+        metrics["perplexity"] = perplexity(sums["nll"], sums["num_tokens"])
+    return metrics
+
+
+def texts_and_scores(
+    predictions: Any, data_layer: DataLayer
+) -> Iterator[tuple[list[str], list[float]]]:
+    """Yields each sentence's hypotheses, best first, from one batch's predictions.
+
+    Args:
+      predictions: ``contracts.Predictions``: ids [B, K, T] int32, length [B, K]
+        int32, score [B, K] float32.
+      data_layer: turns ids into text.
+    """
+    ids, length = predictions["ids"].numpy(), predictions["length"].numpy()
+    for sentence, score in enumerate(predictions["score"].numpy()):
+        texts = [
+            data_layer.restore(row[:end].tolist())
+            for row, end in zip(ids[sentence], length[sentence], strict=True)
+        ]
+        yield texts, score.tolist()

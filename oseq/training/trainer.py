@@ -1,0 +1,247 @@
+"""The training loop. It owns the order of things; hooks own what happens when."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from oseq.contracts import Position
+from oseq.data.data_layer import DataLayer
+from oseq.distributed.worker import Worker
+from oseq.training import checkpoint as checkpoints
+from oseq.training.checkpoint import CheckpointError, Header
+from oseq.training.evaluator import Evaluation
+from oseq.training.hooks.hook import Hook
+from oseq.training.moving_average import MovingAverage
+from oseq.training.signals import StopSignals
+from oseq.training.totals import Accumulator, Totals
+from oseq.training.training_state import TrainingState
+from oseq.training.weights import check_vocabulary
+
+_AGREE_EVERY = 10  # updates between two questions to all workers: any signal?
+_log = logging.getLogger(__name__)
+
+
+class Trainer:
+    """Runs updates until ``last_step`` of them were applied, or a reason to stop.
+
+    The loop reads no tensor: it counts its calls of the step, and looks at the
+    optimizer's own count only when a hook is due or the end is near. Updates that
+    were skipped (overflows) thereby cost one look each time they come to light.
+
+    Args:
+      train_step: does one update; see ``training/train_step.py``.
+      model: built.
+      optimizer: the wrapper, built.
+      data_layer: in train mode.
+      worker: this process.
+      last_step: number of applied updates at which the run ends.
+      hooks: in the order in which they run.
+      moving_average: of the weights, if one is kept; evaluations then use it.
+      dtype: name of the numeric mode, for the checkpoint's header.
+      vocabulary_fingerprint: the data layer's, where it has one; a checkpoint of
+        another one is refused.
+
+    Attributes:
+      step: applied updates; exact inside hooks.
+      notes: JSON values that hooks keep across restarts, by name.
+      totals: what was processed, as of the last look.
+      stop_reason: why the run ends before ``last_step``, or None.
+      is_interrupted: True where that reason is a signal.
+    """
+
+    def __init__(
+        self,
+        train_step: Any,
+        model: keras.layers.Layer,
+        optimizer: Any,
+        data_layer: DataLayer,
+        worker: Worker,
+        *,
+        last_step: int,
+        hooks: Sequence[Hook] = (),
+        moving_average: MovingAverage | None = None,
+        dtype: str = "float32",
+        vocabulary_fingerprint: str = "",
+    ):
+        self.model = model
+        self.optimizer = optimizer
+        self.data_layer = data_layer
+        self.worker = worker
+        self.last_step = last_step
+        self.step = 0
+        self.notes: dict[str, Any] = {}
+        self.totals = Totals()
+        self.stop_reason: str | None = None
+        self.is_interrupted = False
+        self._train_step = train_step
+        self._moving_average = moving_average
+        self._state = TrainingState(model, optimizer, worker, moving_average)
+        self._hooks = [hook for hook in hooks if worker.is_chief or not hook.chief_only]
+        self._last_fired: dict[Hook, int] = {}
+        self._dtype = dtype
+        self._vocabulary_fingerprint = vocabulary_fingerprint
+        self._data_facts = {
+            "num_examples": data_layer.num_examples,
+            "batches_per_epoch": data_layer.batches_per_epoch,
+            "workers": worker.size,
+        }
+        self._start = Position()
+        self._calls = 0
+        self._accumulator = Accumulator()
+        self._seconds = 0.0
+
+    def run(self) -> None:
+        """Trains; returns when ``last_step`` is reached or after ``stop``."""
+        if self._moving_average is not None and self.step == 0:
+            self._moving_average.reset()  # a warm start came after its creation
+        self._state.broadcast()
+        self._last_fired = dict.fromkeys(self._hooks, self.step)
+        with StopSignals() as signals:
+            self._tell(lambda hook: hook.begin(self))
+            iterator = iter(self.data_layer.dataset(self.position))
+            resumed = time.perf_counter()
+            while self.step < self.last_step and self.stop_reason is None:
+                result = self._train_step(iterator)
+                self._count(result)
+                due = self._due_hooks()
+                if due or self.step >= self.last_step:
+                    self._look(resumed)
+                    for hook in self._due_hooks():
+                        self._last_fired[hook] = self.step
+                        hook.after_step(self, result)
+                    resumed = time.perf_counter()
+                self._heed(signals)
+            self._look(resumed)
+            if self.stop_reason is not None:
+                _log.info("stopping at step %d: %s", self.step, self.stop_reason)
+            self._tell(lambda hook: hook.end(self))
+
+    def stop(self, reason: str) -> None:
+        """Ends the run after this step; every worker must call it."""
+        self.stop_reason = reason
+
+    def announce(self, evaluation: Evaluation) -> None:
+        """Tells all hooks the outcome of an evaluation."""
+        self._tell(lambda hook: hook.after_evaluation(self, evaluation))
+
+    def evaluation_weights(self) -> contextlib.AbstractContextManager[None]:
+        """Returns a context in which the model has the weights to be judged."""
+        if self._moving_average is None:
+            return contextlib.nullcontext()
+        return self._moving_average.used_by(self.model)
+
+    @property
+    def position(self) -> Position:
+        """Where the data stands after the updates so far."""
+        batches = self._calls * self._train_step.iter_size
+        return self.data_layer.advance(self._start, batches)
+
+    def save(self, folder: Path) -> Path:
+        """Writes a checkpoint into ``folder``; all workers must call it together.
+
+        Raises:
+          CheckpointError: on all workers, when the chief cannot write.
+        """
+        tensors = self._state.capture()
+        path = checkpoints.path_of(folder, self.step)
+        problem = None
+        if self.worker.is_chief:
+            try:
+                checkpoints.write(path, tensors, self._header())
+            except CheckpointError as error:
+                problem = str(error)
+        problem = self.worker.gather_objects(problem)[0]
+        if problem is not None:
+            raise CheckpointError(problem)
+        return path
+
+    def restore(self, path: Path) -> None:
+        """Makes this run the continuation of the one that wrote ``path``.
+
+        Where the examples, batches or workers are not as many as they were, the saved
+        place in the data means nothing: the interrupted epoch begins anew.
+
+        Raises:
+          CheckpointError: the file is damaged, or of another model, optimizer or
+            vocabulary.
+        """
+        checkpoint = checkpoints.read(path)
+        header = checkpoint.header
+        check_vocabulary(header, self.data_layer.spec, self._vocabulary_fingerprint)
+        self._state.restore(checkpoint)
+        self.step = header.step
+        self.notes = dict(header.notes)
+        self._start = header.position
+        changes = [
+            f"{name} was {header.data.get(name)}, is {value}"
+            for name, value in self._data_facts.items()
+            if header.data.get(name) != value
+        ]
+        if changes:
+            self._start = Position(epoch=header.position.epoch)
+            _log.warning(
+                "the data is not what it was (%s): epoch %d begins anew, weights, "
+                "optimizer and step go on",
+                "; ".join(changes),
+                header.position.epoch,
+            )
+        _log.info("resuming from %s at step %d", path, self.step)
+
+    def _count(self, result: Any) -> None:
+        self.step += 1  # a guess, until the next look
+        self._calls += 1
+        self._accumulator.add(result)
+        if self._moving_average is not None:
+            self._moving_average.update(result.update.applied)
+
+    def _due_hooks(self) -> list[Hook]:
+        return [
+            hook
+            for hook in self._hooks
+            if hook.is_due(self.step) and self._last_fired[hook] != self.step
+        ]
+
+    def _look(self, resumed: float) -> None:
+        """Replaces the guesses by what the device says, waiting for it."""
+        applied = int(self.optimizer.iterations.numpy())
+        num_skipped, self.step = self.step - applied, applied
+        self._seconds += time.perf_counter() - resumed
+        self.totals = self._accumulator.read(self._seconds)
+        if num_skipped:
+            self._tell(lambda hook: hook.after_skips(self, num_skipped))
+
+    def _heed(self, signals: StopSignals) -> None:
+        received = signals.received
+        if self.worker.size > 1:
+            # All workers must leave after the same step, whoever got the signal.
+            if self._calls % _AGREE_EVERY:
+                return
+            received = next(filter(None, self.worker.gather_objects(received)), None)
+        if received is not None:
+            self.is_interrupted = True
+            self.stop(f"{received} was received")
+
+    def _tell(self, event: Callable[[Hook], None]) -> None:
+        for hook in self._hooks:
+            event(hook)
+
+    def _header(self) -> Header:
+        spec = self.data_layer.spec
+        return Header(
+            step=self.step,
+            position=self.position,
+            notes=self.notes,
+            source_vocab_size=spec.source_vocab_size,
+            target_vocab_size=spec.target_vocab_size,
+            vocabulary_fingerprint=self._vocabulary_fingerprint,
+            data=self._data_facts,
+            dtype=self._dtype,
+            oseq_version=checkpoints.oseq_version(),
+        )
