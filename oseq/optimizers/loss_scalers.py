@@ -15,7 +15,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from oseq.config.params import ConfigError
+from oseq.config.params import ConfigError, did_you_mean
+from oseq.precision import PRECISIONS, Precision
 
 
 class LossScaler(abc.ABC):
@@ -215,7 +216,7 @@ AUTOMATIC_SCALERS = {"Backoff": BackoffScaler, "LogMax": LogMaxScaler}
 def build_loss_scaler(
     loss_scaling: float | str | None,
     loss_scaling_params: Mapping[str, Any] | None = None,
-    needs_loss_scaling: bool = False,
+    precision: Precision = PRECISIONS["float32"],
 ) -> LossScaler:
     """Returns the scaler that a config names.
 
@@ -223,19 +224,20 @@ def build_loss_scaler(
       loss_scaling: a number, ``"Backoff"``, ``"LogMax"``, or None for what the
         precision wants: ``"Backoff"`` or no scaling.
       loss_scaling_params: keys of the automatic scalers.
-      needs_loss_scaling: as in ``Precision``.
+      precision: the run's numeric mode.
 
     Raises:
       ConfigError: an unknown name, or keys that the scaler does not have.
     """
     if loss_scaling is None:
-        loss_scaling = "Backoff" if needs_loss_scaling else 1.0
+        loss_scaling = "Backoff" if precision.needs_loss_scaling else 1.0
     params = dict(loss_scaling_params or {})
     if isinstance(loss_scaling, str):
         if loss_scaling not in AUTOMATIC_SCALERS:
             raise ConfigError(
-                f"loss_scaling: {loss_scaling!r} is unknown; give a number or one "
-                f"of {', '.join(AUTOMATIC_SCALERS)}"
+                f"loss_scaling: {loss_scaling!r} is unknown"
+                f"{did_you_mean(loss_scaling, AUTOMATIC_SCALERS)} (a number, "
+                f"{' or '.join(AUTOMATIC_SCALERS)})"
             )
         try:
             return AUTOMATIC_SCALERS[loss_scaling](**params)

@@ -128,96 +128,110 @@ class MixedPrecisionOptimizerWrapper:
         flags = self._overflowing.numpy()
         return [path for path, flag in zip(self.masters, flags, strict=True) if flag]
 
-    def apply(self, gradients: Sequence[tf.Tensor]) -> Update:
+    def apply(
+        self, gradients: Sequence[tf.Tensor], denominator: tf.Tensor | None = None
+    ) -> Update:
         """Makes one update, or skips it where a gradient is not finite.
 
         Args:
           gradients: float32, dense, summed over all workers and still multiplied by
             ``loss_scale``, in the order of ``build``'s variables.
+          denominator: scalar float32, what the gradients are still to be divided by;
+            done together with unscaling it costs nothing.
         """
         if len(gradients) != len(self.masters):
             raise ValueError(
                 f"{len(gradients)} gradients for {len(self.masters)} variables"
             )
-        return self._apply(list(gradients))
+        return self._apply(list(gradients), denominator)
 
-    def _update(self, gradients: list[tf.Tensor]) -> Update:
+    def _update(
+        self, gradients: list[tf.Tensor], denominator: tf.Tensor | None
+    ) -> Update:
         loss_scale = tf.identity(self.loss_scale.value)
+        divisor = None if self.loss_scaler.never_scales else loss_scale
+        if denominator is not None:
+            divisor = denominator * loss_scale
         learning_rate = tf.identity(self.optimizer.learning_rate)
-        gradients = self._add_regularizers(gradients, loss_scale)
-        # Norms are taken of the scaled gradients and unscaled afterwards: that spares
-        # a pass over all gradients, which are then multiplied once, by a factor that
-        # unscales and clips.
-        norms = _norms(gradients) / loss_scale
-        gradient_norm = tf.norm(norms)
+        gradients = self._add_regularizers(gradients, divisor)
+        norms = _norms(gradients)
+        if divisor is not None:
+            norms /= divisor
+        gradient_norm = _careful_norm(norms)
         finite = tf.math.is_finite(gradient_norm)
         tf.cond(
             finite,
             lambda: self._apply_finite(
-                gradients, norms, gradient_norm, learning_rate, loss_scale
+                gradients, divisor, norms, gradient_norm, learning_rate
             ),
             lambda: self._note_overflow(gradients),
         )
-        self.loss_scaler.update(finite, self._max_abs(gradients, loss_scale))
+        self.loss_scaler.update(finite, self._max_abs(gradients, divisor))
         return Update(finite, gradient_norm, learning_rate, loss_scale)
 
     def _add_regularizers(
-        self, gradients: list[tf.Tensor], loss_scale: tf.Tensor
+        self, gradients: list[tf.Tensor], divisor: tf.Tensor | None
     ) -> list[tf.Tensor]:
-        """Adds the regularizers' gradients, taken on the masters and scaled."""
+        """Adds the regularizers' gradients, taken on the masters and scaled alike."""
         if not self._regularizers:
             return gradients
         masters = {path: self.masters[path].value for path in self._regularizers}
         with tf.GradientTape() as tape:
-            penalty = tf.add_n(
-                [
-                    regularize(masters[path])
-                    for path, regularize in self._regularizers.items()
-                ]
-            )
+            penalties = [
+                regularize(masters[path])
+                for path, regularize in self._regularizers.items()
+            ]
+            penalty = tf.add_n(penalties)
         added = tape.gradient(penalty, masters)
+        scale = 1.0 if divisor is None else divisor
         return [
-            gradient + loss_scale * added[path] if path in added else gradient
+            gradient + scale * added[path] if path in added else gradient
             for path, gradient in zip(self.masters, gradients, strict=True)
         ]
 
     def _apply_finite(
         self,
         gradients: list[tf.Tensor],
+        divisor: tf.Tensor | None,
         norms: tf.Tensor,
         gradient_norm: tf.Tensor,
         learning_rate: tf.Tensor,
-        loss_scale: tf.Tensor,
     ) -> None:
-        if self._larc is not None:
-            masters = [master.value for master in self.masters.values()]
-            factors = self._larc.factors(tf.unstack(norms), masters, learning_rate)
-        elif self._max_grad_norm is not None:
-            longest = tf.maximum(gradient_norm, self._max_grad_norm)
-            factors = [self._max_grad_norm / longest] * len(gradients)
-        elif self.loss_scaler.never_scales:
-            factors = None
-        else:
-            factors = [tf.constant(1.0)] * len(gradients)
+        factors = self._factors(norms, gradient_norm, learning_rate)
+        if divisor is not None:
+            factors = [factor / divisor for factor in factors or [1.0] * len(gradients)]
         if factors is not None:
+            # The only pass over the gradients: it unscales, averages and clips.
             gradients = [
-                gradient * (factor / loss_scale)
+                gradient * factor
                 for gradient, factor in zip(gradients, factors, strict=True)
             ]
         self.optimizer.apply(gradients)
         self.write_back()
+
+    def _factors(
+        self, norms: tf.Tensor, gradient_norm: tf.Tensor, learning_rate: tf.Tensor
+    ) -> list[tf.Tensor] | None:
+        """Returns what LARC or clipping multiplies each gradient by."""
+        if self._larc is not None:
+            masters = [master.value for master in self.masters.values()]
+            return self._larc.factors(tf.unstack(norms), masters, learning_rate)
+        if self._max_grad_norm is not None:
+            longest = tf.maximum(gradient_norm, self._max_grad_norm)
+            return [self._max_grad_norm / longest] * len(self.masters)
+        return None
 
     def _note_overflow(self, gradients: list[tf.Tensor]) -> None:
         finite = [tf.reduce_all(tf.math.is_finite(gradient)) for gradient in gradients]
         self._overflowing.assign(tf.logical_not(tf.stack(finite)))
 
     def _max_abs(
-        self, gradients: list[tf.Tensor], loss_scale: tf.Tensor
+        self, gradients: list[tf.Tensor], divisor: tf.Tensor | None
     ) -> tf.Tensor | None:
         if not self.loss_scaler.needs_max_abs_gradient:
             return None
-        largest = [tf.reduce_max(tf.abs(gradient)) for gradient in gradients]
-        return tf.reduce_max(tf.stack(largest)) / loss_scale
+        largest = tf.stack([tf.reduce_max(tf.abs(gradient)) for gradient in gradients])
+        return tf.reduce_max(largest) / (1.0 if divisor is None else divisor)
 
 
 def _master_of(variable: keras.Variable) -> keras.Variable:
