@@ -1,0 +1,261 @@
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+import oseq
+from oseq.cli import main
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+CONFIG = """
+from oseq.config.params import Param
+
+
+class DataLayer:
+    get_required_params = get_optional_params = staticmethod(dict)
+
+
+class Encoder:
+    @staticmethod
+    def get_required_params():
+        return {"hidden_size": Param(int, "width")}
+
+    get_optional_params = staticmethod(dict)
+
+
+class base_model:
+    @staticmethod
+    def get_required_params():
+        return {"encoder": Param(type, "class of the encoder")}
+
+    @staticmethod
+    def get_optional_params():
+        return {"encoder_params": Param(dict, "its keys", {}, schema_of="encoder")}
+
+
+def policy(global_step, learning_rate):
+    return learning_rate
+
+
+base_params = {
+    "logdir": "run",
+    "data_layer": DataLayer,
+    "batch_size_per_gpu": 4,
+    "max_steps": 10,
+    "optimizer": "Adam",
+    "lr_policy": policy,
+    "lr_policy_params": {"learning_rate": 0.1},
+    "encoder": Encoder,
+    "encoder_params": {"hidden_size": 8},
+}
+"""
+
+
+@pytest.fixture
+def config_path(tmp_path):
+    path = tmp_path / "config.py"
+    path.write_text(CONFIG)
+    return path
+
+
+@pytest.fixture
+def build(monkeypatch):
+    """Stands in for oseq.build: notes what it is called with."""
+    fake = types.SimpleNamespace(calls=[], result=0)
+
+    def run(config, mode, options):
+        fake.calls.append((config, mode, options))
+        if isinstance(fake.result, BaseException):
+            raise fake.result
+        return fake.result
+
+    fake.run = run
+    monkeypatch.setattr(oseq, "build", fake, raising=False)
+    monkeypatch.setitem(sys.modules, "oseq.build", fake)
+    logger = logging.getLogger("oseq")
+    handlers, level = list(logger.handlers), logger.level
+    yield fake
+    logger.handlers = handlers
+    logger.setLevel(level)
+
+
+def options_of(build, config_path, *arguments):
+    assert main([f"--config_file={config_path}", *arguments]) == 0
+    return build.calls[-1][2]
+
+
+def test_config_mode_and_flags_are_handed_over(build, config_path):
+    options = options_of(
+        build,
+        config_path,
+        "--mode=infer",
+        "--infer_output_file=-",
+        "--infer_input_file=-",
+        "--benchmark",
+        "--bench_steps=7",
+        "--bench_start=2",
+        "--enable_logs",
+        "--profile_steps=100:110",
+    )
+    config, mode, _ = build.calls[0]
+    assert mode == "infer"
+    assert config.params("infer")["encoder_params"]["hidden_size"] == 8
+    assert (options.infer_input_file, options.infer_output_file) == ("-", "-")
+    assert (options.benchmark, options.bench_steps, options.bench_start) == (True, 7, 2)
+    assert options.enable_logs
+    assert options.profile_steps == (100, 110)
+    assert options.command_line.endswith("--profile_steps=100:110")
+
+
+def test_settings_of_the_config_reach_it(build, config_path):
+    options_of(
+        build,
+        config_path,
+        "--encoder_params/hidden_size=16",
+        "--optimizer_params/beta_1",
+        "0.8",
+        "--use_xla_jit",
+    )
+    params = build.calls[0][0].params("train")
+    assert params["encoder_params"]["hidden_size"] == 16
+    assert params["optimizer_params"]["beta_1"] == 0.8
+    assert params["use_xla_jit"] is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "resume"),
+    [
+        ([], "never"),
+        (["--continue_learning"], "must"),
+        (["--no_dir_check"], "auto"),
+        (["--continue_learning", "--no_dir_check"], "auto"),
+        (["--resume=auto"], "auto"),
+        (["--resume=must", "--continue_learning"], "must"),
+    ],
+)
+def test_the_older_flags_are_forms_of_resume(build, config_path, arguments, resume):
+    assert options_of(build, config_path, *arguments).resume == resume
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--resume=never", "--continue_learning"], "contradict each other"),
+        (["--mode=trian"], "invalid choice: 'trian'"),
+        (["--profile_steps=110:100"], "110 is not before 100"),
+        (["--profile_steps=ten"], "expected FIRST:LAST"),
+        (["--bench_steps=0"], "0 is less than 1"),
+        (["--infer_input_file=nowhere.txt"], "nowhere.txt: no such file"),
+        (["--mode=infer", "--infer_output_file=no/where"], "no is no directory"),
+        (["--max_step=3"], "--max_step: unknown key; did you mean --max_steps?"),
+        (
+            ["--continue_lerning"],
+            "--continue_lerning: unknown key; did you mean --continue_learning?",
+        ),
+        (["--bench=3"], "--bench: unknown key"),
+        (["stray"], "stray: neither a flag nor the value of one"),
+    ],
+)
+def test_a_users_mistake_is_exit_code_2(build, config_path, capsys, arguments, message):
+    assert main([f"--config_file={config_path}", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert "Traceback" not in error
+    assert build.calls == []
+
+
+def test_a_missing_config_file_is_exit_code_2(build, capsys):
+    assert main(["--config_file=nowhere.py"]) == 2
+    assert "nowhere.py: no such file" in capsys.readouterr().err
+    assert main([]) == 2
+    assert "--config_file" in capsys.readouterr().err
+
+
+def test_a_failure_is_exit_code_1_with_traceback(build, config_path, capsys):
+    build.result = RuntimeError("broken")
+    assert main([f"--config_file={config_path}"]) == 1
+    error = capsys.readouterr().err
+    assert "Traceback" in error
+    assert "RuntimeError: broken" in error
+
+
+def test_ctrl_c_is_exit_code_130(build, config_path, capsys):
+    build.result = KeyboardInterrupt()
+    assert main([f"--config_file={config_path}"]) == 130
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_the_exit_code_of_the_run_is_passed_on(build, config_path):
+    build.result = 1
+    assert main([f"--config_file={config_path}"]) == 1
+
+
+def test_news_are_plain_and_warnings_are_marked(build, config_path, capsys):
+    assert main([f"--config_file={config_path}"]) == 0
+    logging.getLogger("oseq.data").info("10 lines")
+    logging.getLogger("oseq.data").warning("2 blank")
+    assert capsys.readouterr().err == "10 lines\nwarning: 2 blank\n"
+
+
+def test_help_config_lists_the_keys(build, config_path, capsys):
+    assert main([f"--config_file={config_path}", "--help_config"]) == 0
+    assert "  hidden_size: a whole number; required" in capsys.readouterr().out
+    assert build.calls == []
+
+
+def test_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith(f"oseq {oseq.__version__} (TensorFlow 2.")
+
+
+def run_as_a_user(*arguments, **environment):
+    inherited = {
+        key: value for key, value in os.environ.items() if not key.startswith("TF_")
+    }
+    return subprocess.run(
+        [sys.executable, str(REPOSITORY / "run.py"), *arguments],
+        capture_output=True,
+        text=True,
+        env=inherited | environment,
+        timeout=60,
+    )
+
+
+def test_in_a_process_a_wrong_config_prints_its_problems_and_nothing_else(config_path):
+    config_path.write_text(CONFIG.replace('hidden_size": 8', 'hidden_sise": 8'))
+    result = run_as_a_user(f"--config_file={config_path}", "--max_steps=0")
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr == (
+        f"oseq: error: {config_path}:\n"
+        "  --max_steps: must be at least 1, got 0\n"
+        "  base_params/encoder_params/hidden_sise: unknown key; "
+        "did you mean hidden_size?\n"
+        "  base_params/encoder_params/hidden_size: missing; width\n"
+    )
+
+
+def test_in_a_process_a_mistake_in_flags_is_found_without_tensorflow(tmp_path):
+    (tmp_path / "tensorflow.py").write_text("raise SystemExit('imported')")
+    result = run_as_a_user("--config_file=nowhere.py", PYTHONPATH=str(tmp_path))
+    assert result.returncode == 2
+    assert result.stderr == "oseq: error: nowhere.py: no such file\n"
+
+
+def test_in_a_process_what_stops_tensorflow_is_shown(tmp_path, config_path):
+    for name in ("tensorflow", "keras"):
+        (tmp_path / f"{name}.py").write_text(
+            "import os\nos.write(2, b'no such instruction\\n')\n"
+            "raise ImportError('libtensorflow')\n"
+        )
+    result = run_as_a_user(f"--config_file={config_path}", PYTHONPATH=str(tmp_path))
+    assert result.returncode == 1
+    assert result.stderr.startswith("no such instruction\n")
+    assert "ImportError: libtensorflow" in result.stderr
