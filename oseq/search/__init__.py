@@ -1,0 +1,7 @@
+"""Searches: from a step function to the best sequences."""
+
+from oseq.search.beam import BeamSearch
+from oseq.search.greedy import GreedySearch
+from oseq.search.search import Search
+
+__all__ = ["BeamSearch", "GreedySearch", "Search"]
