@@ -3,7 +3,7 @@
 OSEQ_PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 PYTHON := $(VENV)/bin/python
-PIP_INSTALL := $(PYTHON) -m pip install --quiet
+PIP_INSTALL := $(PYTHON) -m pip install --quiet --disable-pip-version-check
 
 DEMO := example_configs/text2text/cldr
 DEMO_CONFIG := $(DEMO)/en-de-transformer.py
