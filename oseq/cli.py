@@ -77,9 +77,9 @@ def _run(argv: list[str]) -> int:
         return _SUCCESS
     _check(config, flags)
 
-    from oseq import build  # imports all of oseq: only now is it wanted
+    from oseq import modes  # imports all of oseq: only now is it wanted
 
-    return build.run(config, flags.mode, options)
+    return modes.run(config, flags.mode, options)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -151,6 +151,7 @@ def _options(
         resume=next(iter(given.values()), "never"),
         infer_input_file=flags.infer_input_file,
         infer_output_file=flags.infer_output_file,
+        checkpoint=flags.checkpoint,
         benchmark=flags.benchmark,
         bench_steps=flags.bench_steps,
         bench_start=flags.bench_start,
@@ -164,6 +165,8 @@ def _check_files(flags: argparse.Namespace) -> None:
     for path in (flags.config_file, flags.infer_input_file):
         if path not in (None, "-") and not Path(path).is_file():
             raise ConfigError(f"{path}: no such file")
+    if flags.checkpoint is not None and not Path(flags.checkpoint).exists():
+        raise ConfigError(f"--checkpoint: {flags.checkpoint} does not exist")
     directory = Path(flags.infer_output_file).parent
     if flags.mode == "infer" and not directory.is_dir():
         raise ConfigError(f"--infer_output_file: {directory} is no directory")

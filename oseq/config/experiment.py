@@ -17,11 +17,7 @@ SUMMARIES = (
     "learning_rate",
     "global_gradient_norm",
     "loss_scale",
-    "gradients",
-    "gradient_norm",
-    "variables",
     "variable_norm",
-    "larc_summaries",
 )
 LOSS_SCALINGS = ("Backoff", "LogMax")
 
@@ -109,7 +105,9 @@ def _run() -> dict[str, Param]:
         "dtype": Param(
             None, "tf.float32, " + " or ".join(map(repr, PRECISIONS)), "float32"
         ),
-        "hooks": Param(list[type], "classes of your own hooks", []),
+        "hooks": Param(
+            list[type], "classes of your own hooks, made without arguments", []
+        ),
         "bench_start": Param(int, "first step that a benchmark times", 10, minimum=0),
     }
 
@@ -189,14 +187,6 @@ def _optimization() -> dict[str, Param]:
         ),
         "freeze_variables_regex": Param(
             str, "variables whose path matches from its start are not trained"
-        ),
-        "initializer": Param(callable, "class of the weights' initializer"),
-        "initializer_params": Param(
-            dict, "keys of the initializer", {}, schema_of="initializer"
-        ),
-        "regularizer": Param(callable, "class of the weights' regularizer"),
-        "regularizer_params": Param(
-            dict, "keys of the regularizer", {}, schema_of="regularizer"
         ),
     }
 

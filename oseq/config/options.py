@@ -26,6 +26,7 @@ class Options:
     resume: str = "never"
     infer_input_file: str | None = None
     infer_output_file: str = "infer-out.txt"
+    checkpoint: str | None = None
     benchmark: bool = False
     bench_steps: int = 20
     bench_start: int | None = None

@@ -32,7 +32,7 @@ def _optimizer_is_known(params: Params) -> str | None:
     try:
         resolve_optimizer(params["optimizer"])
     except ConfigError as error:
-        return f"optimizer: {error}"
+        return f"optimizer: {str(error).removeprefix('optimizer: ')}"
     return None
 
 
@@ -52,7 +52,10 @@ def _larc_or_clipping(params: Params) -> str | None:
 def _one_kind_of_batch(params: Params) -> str | None:
     by_tokens = params["batch_tokens_per_gpu"] is not None
     if by_tokens and params["batch_size_per_gpu"] is not None:
-        return "batch_tokens_per_gpu: not together with batch_size_per_gpu; set one to None"
+        return (
+            "batch_tokens_per_gpu: not together with batch_size_per_gpu; "
+            "set one to None"
+        )
     return None
 
 

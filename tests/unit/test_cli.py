@@ -66,8 +66,8 @@ def config_path(tmp_path):
 
 
 @pytest.fixture
-def build(monkeypatch):
-    """Stands in for oseq.build: notes what it is called with."""
+def modes(monkeypatch):
+    """Stands in for oseq.modes: notes what it is called with."""
     fake = types.SimpleNamespace(calls=[], result=0)
 
     def run(config, mode, options):
@@ -77,8 +77,8 @@ def build(monkeypatch):
         return fake.result
 
     fake.run = run
-    monkeypatch.setattr(oseq, "build", fake, raising=False)
-    monkeypatch.setitem(sys.modules, "oseq.build", fake)
+    monkeypatch.setattr(oseq, "modes", fake, raising=False)
+    monkeypatch.setitem(sys.modules, "oseq.modes", fake)
     logger = logging.getLogger("oseq")
     handlers, level = list(logger.handlers), logger.level
     yield fake
@@ -86,44 +86,46 @@ def build(monkeypatch):
     logger.setLevel(level)
 
 
-def options_of(build, config_path, *arguments):
+def options_of(modes, config_path, *arguments):
     assert main([f"--config_file={config_path}", *arguments]) == 0
-    return build.calls[-1][2]
+    return modes.calls[-1][2]
 
 
-def test_config_mode_and_flags_are_handed_over(build, config_path):
+def test_config_mode_and_flags_are_handed_over(modes, config_path):
     options = options_of(
-        build,
+        modes,
         config_path,
         "--mode=infer",
         "--infer_output_file=-",
         "--infer_input_file=-",
+        f"--checkpoint={config_path.parent}",
         "--benchmark",
         "--bench_steps=7",
         "--bench_start=2",
         "--enable_logs",
         "--profile_steps=100:110",
     )
-    config, mode, _ = build.calls[0]
+    config, mode, _ = modes.calls[0]
     assert mode == "infer"
     assert config.params("infer")["encoder_params"]["hidden_size"] == 8
     assert (options.infer_input_file, options.infer_output_file) == ("-", "-")
     assert (options.benchmark, options.bench_steps, options.bench_start) == (True, 7, 2)
     assert options.enable_logs
+    assert options.checkpoint == str(config_path.parent)
     assert options.profile_steps == (100, 110)
     assert options.command_line.endswith("--profile_steps=100:110")
 
 
-def test_settings_of_the_config_reach_it(build, config_path):
+def test_settings_of_the_config_reach_it(modes, config_path):
     options_of(
-        build,
+        modes,
         config_path,
         "--encoder_params/hidden_size=16",
         "--optimizer_params/beta_1",
         "0.8",
         "--use_xla_jit",
     )
-    params = build.calls[0][0].params("train")
+    params = modes.calls[0][0].params("train")
     assert params["encoder_params"]["hidden_size"] == 16
     assert params["optimizer_params"]["beta_1"] == 0.8
     assert params["use_xla_jit"] is True
@@ -140,8 +142,8 @@ def test_settings_of_the_config_reach_it(build, config_path):
         (["--resume=must", "--continue_learning"], "must"),
     ],
 )
-def test_the_older_flags_are_forms_of_resume(build, config_path, arguments, resume):
-    assert options_of(build, config_path, *arguments).resume == resume
+def test_the_older_flags_are_forms_of_resume(modes, config_path, arguments, resume):
+    assert options_of(modes, config_path, *arguments).resume == resume
 
 
 @pytest.mark.parametrize(
@@ -153,6 +155,7 @@ def test_the_older_flags_are_forms_of_resume(build, config_path, arguments, resu
         (["--profile_steps=ten"], "expected FIRST:LAST"),
         (["--bench_steps=0"], "0 is less than 1"),
         (["--infer_input_file=nowhere.txt"], "nowhere.txt: no such file"),
+        (["--checkpoint=nowhere"], "--checkpoint: nowhere does not exist"),
         (["--mode=infer", "--infer_output_file=no/where"], "no is no directory"),
         (["--max_step=3"], "--max_step: unknown key; did you mean --max_steps?"),
         (
@@ -163,51 +166,51 @@ def test_the_older_flags_are_forms_of_resume(build, config_path, arguments, resu
         (["stray"], "stray: neither a flag nor the value of one"),
     ],
 )
-def test_a_users_mistake_is_exit_code_2(build, config_path, capsys, arguments, message):
+def test_a_users_mistake_is_exit_code_2(modes, config_path, capsys, arguments, message):
     assert main([f"--config_file={config_path}", *arguments]) == 2
     error = capsys.readouterr().err
     assert message in error
     assert "Traceback" not in error
-    assert build.calls == []
+    assert modes.calls == []
 
 
-def test_a_missing_config_file_is_exit_code_2(build, capsys):
+def test_a_missing_config_file_is_exit_code_2(modes, capsys):
     assert main(["--config_file=nowhere.py"]) == 2
     assert "nowhere.py: no such file" in capsys.readouterr().err
     assert main([]) == 2
     assert "--config_file" in capsys.readouterr().err
 
 
-def test_a_failure_is_exit_code_1_with_traceback(build, config_path, capsys):
-    build.result = RuntimeError("broken")
+def test_a_failure_is_exit_code_1_with_traceback(modes, config_path, capsys):
+    modes.result = RuntimeError("broken")
     assert main([f"--config_file={config_path}"]) == 1
     error = capsys.readouterr().err
     assert "Traceback" in error
     assert "RuntimeError: broken" in error
 
 
-def test_ctrl_c_is_exit_code_130(build, config_path, capsys):
-    build.result = KeyboardInterrupt()
+def test_ctrl_c_is_exit_code_130(modes, config_path, capsys):
+    modes.result = KeyboardInterrupt()
     assert main([f"--config_file={config_path}"]) == 130
     assert "Traceback" not in capsys.readouterr().err
 
 
-def test_the_exit_code_of_the_run_is_passed_on(build, config_path):
-    build.result = 1
+def test_the_exit_code_of_the_run_is_passed_on(modes, config_path):
+    modes.result = 1
     assert main([f"--config_file={config_path}"]) == 1
 
 
-def test_news_are_plain_and_warnings_are_marked(build, config_path, capsys):
+def test_news_are_plain_and_warnings_are_marked(modes, config_path, capsys):
     assert main([f"--config_file={config_path}"]) == 0
     logging.getLogger("oseq.data").info("10 lines")
     logging.getLogger("oseq.data").warning("2 blank")
     assert capsys.readouterr().err == "10 lines\nwarning: 2 blank\n"
 
 
-def test_help_config_lists_the_keys(build, config_path, capsys):
+def test_help_config_lists_the_keys(modes, config_path, capsys):
     assert main([f"--config_file={config_path}", "--help_config"]) == 0
     assert "  hidden_size: a whole number; required" in capsys.readouterr().out
-    assert build.calls == []
+    assert modes.calls == []
 
 
 def test_version(capsys):

@@ -258,3 +258,10 @@ def test_a_class_defined_in_the_config_file_works(toy, toy_dir):
     )
     toy(more).check("train")
     assert "toy_components" in sys.modules
+
+
+def test_the_legal_summaries_are_those_that_are_written():
+    from oseq.config import experiment
+    from oseq.training.hooks import tensorboard
+
+    assert set(experiment.SUMMARIES) == set(tensorboard.SUMMARIES)
