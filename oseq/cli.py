@@ -97,6 +97,9 @@ def _parser() -> argparse.ArgumentParser:
         "--infer_output_file", default="infer-out.txt", help="- is stdout"
     )
     parser.add_argument(
+        "--checkpoint", help="file or folder to eval or infer with, not logdir's"
+    )
+    parser.add_argument(
         "--resume",
         choices=("auto", "must", "never"),
         help="continue the run in logdir: if there is one, always, or never (default)",
