@@ -73,8 +73,8 @@ class BatchPlanner:
         same = (np.diff(lengths[self._order], axis=0) == 0).all(axis=1)
         # Examples with equal lengths on both sides have the same group number.
         self._group = np.concatenate([[0], np.cumsum(~same)])[: len(lengths)]
-        sizes = _fill(limits.padded(longest[self._order]), limits)
-        sizes = _split_for_workers(sizes, num_workers)
+        filled = _fill(limits.padded(longest[self._order]), limits)
+        sizes = _split_for_workers(filled, num_workers)
         self._starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self.num_batches = len(sizes)
         self.fingerprint = self._make_fingerprint()
@@ -124,7 +124,7 @@ def _fill(lengths: np.ndarray, limits: BatchLimits) -> list[int]:
     return sizes
 
 
-def _split_for_workers(sizes: list[int], num_workers: int) -> np.ndarray:
+def _split_for_workers(sizes: list[int], num_workers: int) -> list[int]:
     """Halves the largest batches until every worker can have equally many."""
     sizes = list(sizes)
     while len(sizes) % num_workers:
@@ -133,4 +133,4 @@ def _split_for_workers(sizes: list[int], num_workers: int) -> np.ndarray:
         if rows == 1:
             break
         sizes[largest : largest + 1] = [rows - rows // 2, rows // 2]
-    return np.array(sizes, np.int64)
+    return sizes

@@ -28,14 +28,18 @@ def once_per_host(worker: Worker, action: Callable[[], T]) -> T:
 
     The first leaves files behind (a cache) that the others then find.
     """
-    result, error = _try(action) if worker.local_rank == 0 else (None, None)
-    for failure in worker.gather_objects(error):
-        if failure is not None:
-            raise failure
-    return result if worker.local_rank == 0 else action()
+    outcome = _try(action) if worker.local_rank == 0 else (None, None)
+    for error in worker.gather_objects(outcome[1]):
+        if error is not None:
+            raise error
+    if worker.local_rank != 0:
+        return action()
+    result: Any = outcome[0]
+    return result
 
 
-def _try(action: Callable[[], T]) -> tuple[Any, Exception | None]:
+def _try(action: Callable[[], Any]) -> tuple[Any, Exception | None]:
+    """Returns what ``action`` returned and what it raised."""
     try:
         return action(), None
     except Exception as error:

@@ -7,14 +7,14 @@ import glob
 import gzip
 import os
 import zlib
-from collections.abc import Iterator, Sequence
-from typing import BinaryIO
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, BinaryIO
 
 from oseq.config.params import ConfigError
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BLOCK_BYTES = 4 << 20
-_OPENERS = {".gz": gzip.open, ".bz2": bz2.open}
+_OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open}
 # Zero-width characters that str.strip() leaves, though nobody sees them.
 _INVISIBLE = "\u200b\u2060\ufeff"
 
