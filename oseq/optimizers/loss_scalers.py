@@ -170,6 +170,7 @@ class LogMaxScaler(LossScaler):
         self._slow_square = _variable(0.0, "float32", "slow_square")
 
     def update(self, finite: tf.Tensor, max_abs_gradient: tf.Tensor | None) -> None:
+        assert max_abs_gradient is not None
         overflow = tf.logical_not(finite)
         self.is_stuck.assign(overflow & (self.scale.value <= self._scale_min))
         is_observation = overflow | (max_abs_gradient > 0.0)
