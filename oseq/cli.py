@@ -75,11 +75,12 @@ def _run(argv: list[str]) -> int:
     if flags.help_config:
         print(help_text(config), end="")
         return _SUCCESS
-    _check(config, flags)
+    mode = "train" if flags.benchmark else flags.mode
+    _check(config, mode, flags)
 
     from oseq import modes  # imports all of oseq: only now is it wanted
 
-    return modes.run(config, flags.mode, options)
+    return modes.run(config, mode, options)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -175,10 +176,10 @@ def _check_files(flags: argparse.Namespace) -> None:
         raise ConfigError(f"--infer_output_file: {directory} is no directory")
 
 
-def _check(config: Config, flags: argparse.Namespace) -> None:
+def _check(config: Config, mode: str, flags: argparse.Namespace) -> None:
     """Checks the config; a misspelled flag reads as an unknown key and gets a hint."""
     try:
-        config.check(flags.mode)
+        config.check(mode)
     except ConfigError as error:
         problems = [
             f"{problem}{_flag_meant(problem, flags)}" for problem in error.problems

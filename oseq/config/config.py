@@ -12,19 +12,17 @@ from typing import Any
 
 import yaml
 
-from oseq.config.dotted import import_dotted, is_dotted
 from oseq.config.experiment import Experiment
+from oseq.config.merging import copy_value, holds, import_dotted_paths, merge
 from oseq.config.overrides import Override, UnknownKey, apply_override
 from oseq.config.params import (
     ConfigError,
     check_params,
     find_problems,
-    nested_component,
     schema_of,
 )
 from oseq.config.plain import to_plain
 from oseq.config.rules import broken_rules
-from oseq.config.values import wants_class
 
 MODES = ("train", "eval", "infer")
 SAVED_NAME = "config.yaml"
@@ -120,8 +118,8 @@ class Config:
         """
         problems: list[str] = []
         overlay = self.mode_params.get(mode) or {}
-        params = _merge(self.base_params, overlay, mode, problems)
-        _import_dotted_paths(self.schema, params, mode, problems)
+        params = merge(self.base_params, overlay, mode, problems)
+        import_dotted_paths(self.schema, params, mode, problems)
         unknown = []
         # The shorter first: a class decides which keys its params have.
         for override in sorted(self.overrides, key=lambda each: len(each.keys)):
@@ -202,9 +200,9 @@ class Config:
     def _own_and_set(self, mode: str) -> dict[str, Any]:
         """Returns a mode's overlay with the command line's settings in it."""
         merged, _, _ = self.merge(mode)
-        own = _merge(self.mode_params.get(mode) or {}, {}, mode, [])
+        own = merge(self.mode_params.get(mode) or {}, {}, mode, [])
         for override in self.overrides:
-            _copy_value(merged, own, override.keys)
+            copy_value(merged, own, override.keys)
         return own
 
     def _broken_rules(
@@ -225,61 +223,8 @@ class Config:
         if any(list(override.keys) == keys for override in self.overrides):
             return f"--{'/'.join(keys)}{colon}{text}"
         overlay = self.mode_params.get(mode) or {}
-        origin = f"{mode}_params" if _holds(overlay, keys) else "base_params"
+        origin = f"{mode}_params" if holds(overlay, keys) else "base_params"
         return "/".join([origin, *keys]) + colon + text
-
-
-def _merge(
-    base: Mapping[str, Any], overlay: Mapping[str, Any], path: str, problems: list[str]
-) -> dict[str, Any]:
-    """Returns ``base`` with ``overlay`` over it: dicts are merged, lists replaced."""
-    merged = {
-        key: _merge(value, {}, path, problems) if isinstance(value, Mapping) else value
-        for key, value in base.items()
-    }
-    for key, value in overlay.items():
-        old = merged.get(key)
-        if isinstance(value, Mapping) and isinstance(old, Mapping | None):
-            merged[key] = _merge(old or {}, value, f"{path}/{key}", problems)
-        elif old is None or value is None or not isinstance(old, Mapping):
-            if isinstance(value, Mapping):
-                problems.append(
-                    f"{path}/{key}: a dict here, but {old!r} in base_params"
-                )
-            merged[key] = value
-        else:
-            problems.append(f"{path}/{key}: {value!r} here, but a dict in base_params")
-    return merged
-
-
-def _import_dotted_paths(
-    component: Any, params: dict[str, Any], path: str, problems: list[str]
-) -> None:
-    """Replaces dotted paths by what they name, in place, where a class is wanted."""
-
-    def imported(value: Any, key: str) -> Any:
-        if not is_dotted(value):
-            return value
-        try:
-            return import_dotted(value)
-        except ConfigError as error:
-            problems.append(f"{path}/{key}: {error}")
-            return value
-
-    schema = schema_of(component)
-    for key, (param, _) in schema.items():
-        if key in params and wants_class(param.accepts):
-            value = params[key]
-            params[key] = (
-                [imported(item, key) for item in value]
-                if isinstance(value, list)
-                else imported(value, key)
-            )
-    for key, (param, _) in schema.items():
-        if isinstance(params.get(key), dict) and param.schema_of is not None:
-            nested = nested_component(param, params, schema)
-            if nested is not None:
-                _import_dotted_paths(nested, params[key], f"{path}/{key}", problems)
 
 
 def _saved_data_layer_params(path: Path) -> Mapping[str, Any]:
@@ -288,26 +233,6 @@ def _saved_data_layer_params(path: Path) -> Mapping[str, Any]:
         return yaml.safe_load(path.read_bytes())["train_params"]["data_layer_params"]
     except (yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError) as error:
         raise ConfigError(f"{path} is damaged: {error!r}") from error
-
-
-def _holds(params: Any, keys: list[str]) -> bool:
-    for key in keys:
-        if not isinstance(params, Mapping) or key not in params:
-            return False
-        params = params[key]
-    return True
-
-
-def _copy_value(
-    source: Mapping[str, Any], target: dict[str, Any], keys: tuple[str, ...]
-) -> None:
-    """Copies one value, where ``source`` has it."""
-    if not _holds(source, list(keys)):
-        return
-    for key in keys[:-1]:
-        source = source[key]
-        target = target.setdefault(key, {})
-    target[keys[-1]] = source[keys[-1]]
 
 
 def _one_per_path(problems: Iterable[str]) -> list[str]:

@@ -15,6 +15,7 @@ class Options:
       infer_input_file: file to translate instead of the config's; ``-``: standard
         input.
       infer_output_file: where the output goes; ``-``: standard output.
+      checkpoint: file or folder that eval and infer read instead of logdir's.
       benchmark: measure speed only, write nothing.
       bench_steps: updates of a benchmark.
       bench_start: first update that a benchmark times; None: the config's.

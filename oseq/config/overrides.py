@@ -20,8 +20,9 @@ from oseq.config.params import (
     nested_component,
     problem_of_value,
     schema_of,
+    unknown_key,
 )
-from oseq.config.values import did_you_mean, wants_class
+from oseq.config.values import wants_class
 
 _DTYPE = re.compile(r"tf\.((?:b?float|u?int)\d+)")
 _WORDS = {"true": True, "false": False, "none": None, "null": None}
@@ -88,7 +89,7 @@ def _set(
     else:
         schema = schema_of(component)
         if key not in schema:
-            raise UnknownKey(f"{override.flag}: unknown key{_hint(schema, override)}")
+            raise UnknownKey(_unknown(component, schema, override, depth))
         param, is_required = schema[key]
     if depth == len(override.keys) - 1:
         params[key] = _parse(param, is_required, override)
@@ -101,14 +102,14 @@ def _set(
     params[key] = nested
 
 
-def _hint(schema: Schema, override: Override) -> str:
-    """Returns a suggestion in the form in which it can be typed."""
-    *outer, key = override.keys
-    flags = {name: "--" + "/".join([*outer, name]) for name in schema}
-    hint = did_you_mean(key, flags)
-    for name, flag in flags.items():
-        hint = hint.replace(f" {name}?", f" {flag}?")
-    return hint
+def _unknown(component: Any, schema: Schema, override: Override, depth: int) -> str:
+    """Returns the problem; a suggestion stands in the form in which it is typed."""
+    *outer, key = override.keys[: depth + 1]
+    prefix = "--" + "".join(f"{name}/" for name in outer)
+    problem = unknown_key(component, key, schema)
+    return (
+        f"{override.flag}: {problem.replace('did you mean ', f'did you mean {prefix}')}"
+    )
 
 
 def _parse(param: Param, is_required: bool, override: Override) -> Any:

@@ -14,7 +14,7 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from oseq.config.signatures import accepts_of, parameters_of_user
+from oseq.config.signatures import accepts_of, parameters_of_user, set_elsewhere
 from oseq.config.values import accepts_value, describe, did_you_mean
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "nested_component",
     "problem_of_value",
     "schema_of",
+    "unknown_key",
 ]
 
 
@@ -156,6 +157,15 @@ def problem_of_value(param: Param, is_required: bool, value: Any) -> str | None:
     return None
 
 
+def unknown_key(component: Any, key: Any, schema: Schema) -> str:
+    """Returns what to say of a key that ``schema``, the component's, lacks."""
+    if not hasattr(component, "get_required_params"):
+        setter = set_elsewhere(component, key)
+        if setter is not None:
+            return f"not set here but by {setter}"
+    return f"unknown key{did_you_mean(key, schema)}"
+
+
 def _check(
     component: Any, params: Any, path: str
 ) -> tuple[Mapping[str, Any], list[str]]:
@@ -165,7 +175,7 @@ def _check(
         return types.MappingProxyType({}), [f"{path}: expected a dict, got {got}"]
     schema = schema_of(component)
     problems = [
-        f"{path}/{key}: unknown key{did_you_mean(key, schema)}"
+        f"{path}/{key}: {unknown_key(component, key, schema)}"
         for key in params
         if key not in schema
     ]

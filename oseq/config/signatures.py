@@ -8,19 +8,22 @@ import typing
 from collections.abc import Iterator
 from typing import Any
 
-# Parameters of foreign classes and functions that are not the user's to set: oseq
-# itself calls with them, or does the same job for every optimizer alike.
-_NOT_FOR_USERS = frozenset({"global_step", "name"})
-_NOT_FOR_USERS_OF_OPTIMIZERS = frozenset(
-    {
-        "learning_rate",  # lr_policy
-        "loss_scale_factor",  # loss_scaling
-        "gradient_accumulation_steps",  # iter_size; K4
-        "use_ema",  # ema_decay
-        "ema_momentum",
-        "ema_overwrite_frequency",
-    }
-)
+# Parameters of foreign classes and functions that are not the user's to set, and
+# whose job they are: oseq calls with them, or does the same for every optimizer.
+_NOT_FOR_USERS = {"global_step": "oseq", "name": "oseq"}
+_NOT_FOR_USERS_OF_OPTIMIZERS = {
+    "learning_rate": "lr_policy",
+    "loss_scale_factor": "loss_scaling",
+    "gradient_accumulation_steps": "iter_size",  # K4
+    "use_ema": "ema_decay",
+    "ema_momentum": "ema_decay",
+    "ema_overwrite_frequency": "ema_decay",
+}
+
+
+def set_elsewhere(function: Any, name: str) -> str | None:
+    """Returns what sets a parameter that is not the user's to set here."""
+    return _not_for_users(function).get(name)
 
 
 def parameters_of_user(function: Any) -> Iterator[inspect.Parameter]:
@@ -29,9 +32,7 @@ def parameters_of_user(function: Any) -> Iterator[inspect.Parameter]:
     Where a class hands ``**kwargs`` on, its bases' parameters follow. They are
     optional: the class may well give the base what it insists on.
     """
-    hidden = set(_NOT_FOR_USERS)
-    if _is_optimizer(function):
-        hidden |= _NOT_FOR_USERS_OF_OPTIMIZERS
+    hidden = set(_not_for_users(function))
     for depth, signature in enumerate(_signatures(function)):
         for name, parameter in signature.parameters.items():
             by_name = parameter.kind in (
@@ -87,6 +88,8 @@ def _signature(function: Any) -> inspect.Signature:
         return inspect.signature(function)
 
 
-def _is_optimizer(component: Any) -> bool:
-    """True for optimizer classes, told by their method: TensorFlow may be absent."""
-    return inspect.isclass(component) and hasattr(component, "apply_gradients")
+def _not_for_users(function: Any) -> dict[str, str]:
+    # Optimizers are told by their method: this package is free of TensorFlow.
+    if inspect.isclass(function) and hasattr(function, "apply_gradients"):
+        return _NOT_FOR_USERS | _NOT_FOR_USERS_OF_OPTIMIZERS
+    return _NOT_FOR_USERS

@@ -99,9 +99,6 @@ def test_config_mode_and_flags_are_handed_over(modes, config_path):
         "--infer_output_file=-",
         "--infer_input_file=-",
         f"--checkpoint={config_path.parent}",
-        "--benchmark",
-        "--bench_steps=7",
-        "--bench_start=2",
         "--enable_logs",
         "--profile_steps=100:110",
     )
@@ -109,11 +106,23 @@ def test_config_mode_and_flags_are_handed_over(modes, config_path):
     assert mode == "infer"
     assert config.params("infer")["encoder_params"]["hidden_size"] == 8
     assert (options.infer_input_file, options.infer_output_file) == ("-", "-")
-    assert (options.benchmark, options.bench_steps, options.bench_start) == (True, 7, 2)
     assert options.enable_logs
     assert options.checkpoint == str(config_path.parent)
     assert options.profile_steps == (100, 110)
     assert options.command_line.endswith("--profile_steps=100:110")
+
+
+def test_a_benchmark_is_a_training(modes, config_path):
+    options = options_of(
+        modes,
+        config_path,
+        "--mode=train_eval",
+        "--benchmark",
+        "--bench_steps=7",
+        "--bench_start=2",
+    )
+    assert modes.calls[0][1] == "train"
+    assert (options.benchmark, options.bench_steps, options.bench_start) == (True, 7, 2)
 
 
 def test_settings_of_the_config_reach_it(modes, config_path):

@@ -207,7 +207,17 @@ def test_an_optimizers_signature_is_its_schema_without_what_oseq_sets():
     assert list(schema_of(Adam)) == ["beta_1", "decay"]
     (problem,) = problems_of(Adam, {"beta1": 0.9})
     assert problem == "base_params/beta1: unknown key; did you mean beta_1?"
+    (problem,) = problems_of(Adam, {"learning_rate": 0.1})
+    assert problem == "base_params/learning_rate: not set here but by lr_policy"
     assert check_params(Adam, {"beta_1": 0.8}) == {"beta_1": 0.8}
+
+
+def test_where_a_class_hands_kwargs_on_its_bases_parameters_count():
+    class Momentum(Adam):
+        def __init__(self, momentum=0.9, **kwargs):
+            pass
+
+    assert list(schema_of(Momentum)) == ["momentum", "beta_1", "decay"]
 
 
 def test_a_policys_injected_keys_are_not_required():
