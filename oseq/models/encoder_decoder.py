@@ -77,6 +77,18 @@ class EncoderDecoderModel(Model):
             self.spec,
         )
 
+    def build_weights(self) -> None:
+        one = tf.ones([1], tf.int32)
+        ids = tf.zeros([1, 1], tf.int32)
+        source = {"ids": ids, "length": one}
+        if self.spec.num_features:
+            source = {
+                "features": tf.zeros([1, 1, self.spec.num_features]),
+                "length": one,
+            }
+        target = {"ids": ids, "length": one}
+        self({"source": source, "target": target, "id": tf.zeros([1], tf.int64)})
+
     def _search(self) -> Search:
         params = self.decoder.params
         if params["beam_size"] == 1:

@@ -60,6 +60,6 @@ class Model(keras.layers.Layer):
     def evaluate(self, results: Sequence[Result]) -> dict[str, float]:
         """Returns metrics of decoded examples, by name."""
 
-    def build_from(self, batch: Batch) -> None:
+    @abc.abstractmethod
+    def build_weights(self) -> None:
         """Makes all weights by one call (K6), so that they can be restored."""
-        self(batch)

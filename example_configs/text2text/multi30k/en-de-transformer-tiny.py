@@ -1,0 +1,84 @@
+"""The smallest useful Transformer: Multi30k, English to German, from raw text.
+
+The environment variable MULTI30K names the folder of the raw files
+(train.en.gz, train.de.gz, val.*, test_2016_flickr.*); the default is data/multi30k.
+"""
+
+import os
+
+from oseq.data.parallel_text_data_layer import ParallelTextDataLayer
+from oseq.decoders import TransformerDecoder
+from oseq.encoders import TransformerEncoder
+from oseq.losses import PaddedCrossEntropyLossWithSmoothing
+from oseq.models import Text2Text
+from oseq.optimizers.lr_policies import inv_sqrt_decay
+
+corpus = os.environ.get("MULTI30K", "data/multi30k")
+logdir = "runs/multi30k-en-de-tiny"
+
+transformer = {
+    "hidden_size": 128,
+    "num_heads": 4,
+    "filter_size": 256,
+    "attention_dropout": 0.3,
+    "relu_dropout": 0.3,
+    "layer_postprocess_dropout": 0.3,
+}
+
+base_model = Text2Text
+
+base_params = {
+    "logdir": logdir,
+    "random_seed": 1,
+    "dtype": "mixed_bfloat16",
+    "batch_tokens_per_gpu": 4096,
+    "max_steps": 7000,
+    "eval_steps": 500,
+    "print_loss_steps": 100,
+    "print_samples_steps": 1000,
+    "save_summaries_steps": 100,
+    "save_checkpoint_steps": 500,
+    "restore_best_checkpoint": True,
+    "ema_decay": 0.998,
+    "optimizer": "Adam",
+    "optimizer_params": {"beta_1": 0.9, "beta_2": 0.98, "epsilon": 1e-9},
+    "lr_policy": inv_sqrt_decay,
+    "lr_policy_params": {"learning_rate": 5e-3, "warmup_steps": 2000},
+    "encoder": TransformerEncoder,
+    "encoder_params": {"encoder_layers": 4, **transformer},
+    "decoder": TransformerDecoder,
+    "decoder_params": {
+        "num_hidden_layers": 4,
+        "beam_size": 5,
+        "alpha": 1.0,
+        "length_penalty": "average",
+        **transformer,
+    },
+    "loss": PaddedCrossEntropyLossWithSmoothing,
+    "loss_params": {"label_smoothing": 0.1},
+    "data_layer": ParallelTextDataLayer,
+    "data_layer_params": {
+        # Trained on the first use, on both sides of the training data.
+        "sentencepiece_model": "runs/multi30k-en-de.8000.model",
+        "sentencepiece_vocab_size": 8000,
+        "max_length": 128,
+    },
+}
+
+train_params = {
+    "data_layer_params": {
+        "source_file": f"{corpus}/train.en.gz",
+        "target_file": f"{corpus}/train.de.gz",
+    },
+}
+
+eval_params = {
+    "data_layer_params": {
+        "source_file": f"{corpus}/val.en.gz",
+        "target_file": f"{corpus}/val.de.gz",
+    },
+}
+
+infer_params = {
+    "data_layer_params": {"source_file": f"{corpus}/test_2016_flickr.en.gz"},
+}

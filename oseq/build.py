@@ -1,0 +1,341 @@
+"""The wiring: from a checked config to the objects of a run. The only place of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import math
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from oseq.config.config import Config
+from oseq.config.options import Options
+from oseq.config.params import ConfigError, schema_of
+from oseq.data.data_layer import DataLayer
+from oseq.devices import prepare_devices, usable_precision
+from oseq.distributed.worker import SingleWorker, Worker
+from oseq.models.model import Model
+from oseq.optimizers.factory import build_optimizer
+from oseq.optimizers.loss_scalers import build_loss_scaler
+from oseq.optimizers.mp_wrapper import MixedPrecisionOptimizerWrapper
+from oseq.precision import Precision
+from oseq.training import checkpoint as checkpoints
+from oseq.training.evaluator import Evaluator
+from oseq.training.hooks.benchmark import BenchmarkHook
+from oseq.training.hooks.checkpointing import CheckpointHook
+from oseq.training.hooks.evaluation import (
+    BestCheckpointHook,
+    EarlyStoppingHook,
+    EvaluationHook,
+)
+from oseq.training.hooks.hook import Hook
+from oseq.training.hooks.loss_scale import LossScaleHook
+from oseq.training.hooks.profiler import ProfilerHook
+from oseq.training.hooks.progress import ProgressHook
+from oseq.training.hooks.samples import SampleHook
+from oseq.training.hooks.tensorboard import TensorBoardHook
+from oseq.training.moving_average import MovingAverage
+from oseq.training.train_step import TrainStep
+from oseq.training.trainer import Trainer
+from oseq.training.weights import restore_weights
+
+FRONT_END = "front_end"  # in logdir: copies of vocabularies and tokenizers
+_log = logging.getLogger(__name__)
+
+Params = Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainedModel:
+    """A model with trained weights, and the data that it is to work on."""
+
+    model: Model
+    data_layer: DataLayer
+    worker: Worker
+
+
+def build_worker(params: Params) -> Worker:
+    """Returns this process's place among its equals."""
+    if params["use_horovod"]:
+        raise ConfigError(
+            "use_horovod: this version of oseq trains in one process; set it to False"
+        )
+    return SingleWorker()
+
+
+def build_data_layer(config: Config, mode: str, worker: Worker) -> DataLayer:
+    """Returns the data layer of ``mode`` with the experiment's batches and seed."""
+    params = config.params(mode)
+    batch_size = params["batch_size_per_gpu"]
+    batch_tokens = params["batch_tokens_per_gpu"]
+    if mode != "train" and params["eval_batch_size_per_gpu"] is not None:
+        batch_size, batch_tokens = params["eval_batch_size_per_gpu"], None
+    injected = {
+        "batch_size": batch_size,
+        "batch_tokens": batch_tokens,
+        "seed": params["random_seed"],
+    }
+    data_layer = params["data_layer"]
+    known = schema_of(data_layer)
+    values = dict(params["data_layer_params"])
+    for key, value in injected.items():
+        if key in known and (key == "seed" or value is not None):
+            values[key] = value
+    return data_layer(values, mode, worker)
+
+
+def build_model(config: Config, mode: str, data_layer: DataLayer) -> Model:
+    """Returns the model with all its weights made, not yet trained."""
+    params = config.params(mode)
+    precision = usable_precision(params["dtype"])
+    model = config.base_model(
+        config.model_params(mode), data_layer.spec, precision.policy
+    )
+    model.build_weights()
+    return model
+
+
+def build_trained_model(config: Config, mode: str, options: Options) -> TrainedModel:
+    """Returns the trained model of ``logdir`` for ``eval`` or ``infer``.
+
+    Tokenizer, vocabulary and features are those of the training run, whatever the
+    config says now.
+    """
+    logdir = Path(config.params(mode)["logdir"])
+    config = _with_trained_front_end(config, logdir, mode)
+    params = config.params(mode)
+    worker = build_worker(params)
+    prepare_devices(params, worker)
+    path = find_checkpoint(params, options)
+    data_layer = build_data_layer(config, mode, worker)
+    model = build_model(config, mode, data_layer)
+    restore_weights(
+        model, checkpoints.read(path), data_layer.spec, data_layer.fingerprint
+    )
+    return TrainedModel(model, data_layer, worker)
+
+
+def find_checkpoint(params: Params, options: Options) -> Path:
+    """Returns the checkpoint that eval and infer read.
+
+    Raises:
+      CheckpointError: there is none.
+    """
+    if options.checkpoint is not None:
+        return checkpoints.find(options.checkpoint)
+    logdir = Path(params["logdir"])
+    if params["restore_best_checkpoint"]:
+        return checkpoints.find(logdir)
+    return checkpoints.find(logdir / checkpoints.CHECKPOINTS)
+
+
+def build_trainer(config: Config, mode: str, options: Options) -> Trainer:
+    """Returns a trainer at the beginning of a run, or where the run was left."""
+    params = config.params("train")
+    worker = build_worker(params)
+    logdir = Path(params["logdir"])
+    resume_from = None if options.benchmark else _find_run(logdir, options)
+    prepare_devices(params, worker)
+    keras.utils.set_random_seed(params["random_seed"] + worker.rank)
+
+    data_layer = build_data_layer(config, "train", worker)
+    precision = usable_precision(params["dtype"])
+    model = build_model(config, "train", data_layer)
+    trainable = _trainable_variables(model, params["freeze_variables_regex"])
+    updates_per_epoch = data_layer.batches_per_epoch / params["iter_size"]
+    last_step = params["max_steps"] or math.ceil(
+        params["num_epochs"] * updates_per_epoch
+    )
+    if options.benchmark:
+        last_step = options.bench_steps
+    optimizer = _build_wrapper(
+        params, precision, trainable, last_step, max(1, round(updates_per_epoch))
+    )
+    train_step = TrainStep(
+        model,
+        optimizer,
+        worker,
+        trainable,
+        iter_size=params["iter_size"],
+        use_xla_jit=params["use_xla_jit"],
+    )
+    moving_average = None
+    if params["ema_decay"] is not None:
+        moving_average = MovingAverage(params["ema_decay"], optimizer)
+    if options.benchmark:
+        hooks = _benchmark_hooks(params, options)
+    else:
+        hooks = _training_hooks(config, mode, options, model, data_layer, worker)
+    trainer = Trainer(
+        train_step,
+        model,
+        optimizer,
+        data_layer,
+        worker,
+        last_step=last_step,
+        hooks=hooks,
+        moving_average=moving_average,
+        dtype=precision.name,
+        vocabulary_fingerprint=data_layer.fingerprint,
+    )
+    if resume_from is not None:
+        trainer.restore(resume_from)
+    elif params["load_model"] is not None:
+        trainer.load_model(params["load_model"])
+    if not options.benchmark and worker.is_chief:
+        config.write(logdir)
+        _keep_front_end(data_layer, logdir)
+    return trainer
+
+
+def _build_wrapper(
+    params: Params,
+    precision: Precision,
+    trainable: list[keras.Variable],
+    last_step: int,
+    steps_per_epoch: int,
+) -> MixedPrecisionOptimizerWrapper:
+    optimizer = MixedPrecisionOptimizerWrapper(
+        build_optimizer(
+            params["optimizer"],
+            params["optimizer_params"],
+            params["lr_policy"],
+            params["lr_policy_params"],
+            max_steps=last_step,
+            steps_per_epoch=steps_per_epoch,
+        ),
+        build_loss_scaler(
+            params["loss_scaling"], params["loss_scaling_params"], precision
+        ),
+        max_grad_norm=params["max_grad_norm"],
+        larc_params=params["larc_params"],
+    )
+    regularizers = {
+        variable.path: variable.regularizer
+        for variable in trainable
+        if variable.regularizer is not None
+    }
+    optimizer.build(trainable, regularizers)
+    return optimizer
+
+
+def _training_hooks(
+    config: Config,
+    mode: str,
+    options: Options,
+    model: Model,
+    data_layer: DataLayer,
+    worker: Worker,
+) -> list[Hook]:
+    """Returns the hooks in their order: evaluations come before checkpoints."""
+    params = config.params("train")
+    logdir = Path(params["logdir"])
+    hooks: list[Hook] = [LossScaleHook()]
+    if params["print_loss_steps"] is not None:
+        hooks.append(ProgressHook(params["print_loss_steps"]))
+    if params["print_bench_info_steps"] is not None:
+        start = options.bench_start or params["bench_start"]
+        hooks.append(BenchmarkHook(start, params["print_bench_info_steps"]))
+    if options.profile_steps is not None:
+        hooks.append(ProfilerHook(logdir, *options.profile_steps))
+    eval_layer = None
+    if mode == "train_eval":
+        eval_layer = build_data_layer(config, "eval", worker)
+    hooks.append(
+        TensorBoardHook(
+            logdir, params["save_summaries_steps"], params["summaries"], eval_layer
+        )
+    )
+    if eval_layer is not None:
+        hooks += _evaluation_hooks(params, logdir, model, eval_layer, worker)
+    hooks += [hook() for hook in params["hooks"]]
+    if params["save_checkpoint_steps"] is not None:
+        hooks.append(
+            CheckpointHook(
+                logdir, params["save_checkpoint_steps"], params["num_checkpoints"]
+            )
+        )
+    return hooks
+
+
+def _evaluation_hooks(
+    params: Params, logdir: Path, model: Model, data_layer: DataLayer, worker: Worker
+) -> list[Hook]:
+    evaluator = Evaluator(model, data_layer, worker)
+    metric = params["best_metric"] or model.best_metric
+    hooks: list[Hook] = []
+    if params["print_samples_steps"] is not None:
+        hooks.append(SampleHook(evaluator, params["print_samples_steps"]))
+    hooks.append(EvaluationHook(evaluator, params["eval_steps"]))
+    hooks.append(BestCheckpointHook(logdir, metric))
+    if params["early_stopping_patience"] is not None:
+        hooks.append(
+            EarlyStoppingHook(
+                params["early_stopping_metric"] or metric,
+                params["early_stopping_patience"],
+            )
+        )
+    return hooks
+
+
+def _benchmark_hooks(params: Params, options: Options) -> list[Hook]:
+    start = options.bench_start
+    if start is None:
+        start = min(params["bench_start"], options.bench_steps // 2)
+    return [ProgressHook(1), BenchmarkHook(start)]
+
+
+def _trainable_variables(model: Model, frozen: str | None) -> list[keras.Variable]:
+    """Returns what is trained: all but the variables that the regex matches."""
+    variables = list(model.trainable_variables)
+    if frozen is None:
+        return variables
+    kept = [v for v in variables if not re.match(frozen, v.path)]
+    if not kept or len(kept) == len(variables):
+        which = "every" if not kept else "no"
+        example = variables[0].path
+        raise ConfigError(
+            f"freeze_variables_regex: {frozen!r} matches {which} variable; paths look "
+            f"like {example}"
+        )
+    _log.info("%d of %d variables are frozen", len(variables) - len(kept), len(kept))
+    return kept
+
+
+def _find_run(logdir: Path, options: Options) -> Path | None:
+    """Returns the checkpoint to go on from, or None for a run from the start.
+
+    Raises:
+      ConfigError: ``logdir`` is not what ``--resume`` wants it to be.
+    """
+    newest = checkpoints.latest(logdir)
+    if options.resume == "must" and newest is None:
+        raise ConfigError(f"{logdir} holds no checkpoint to resume from")
+    if options.resume == "never" and logdir.exists() and any(logdir.iterdir()):
+        raise ConfigError(
+            f"{logdir} is not empty; choose another logdir, or --resume=auto to go on "
+            "with the run in it"
+        )
+    return newest
+
+
+def _keep_front_end(data_layer: DataLayer, logdir: Path) -> None:
+    """Copies vocabularies and tokenizers beside the model that depends on them."""
+    folder = logdir / FRONT_END
+    folder.mkdir(parents=True, exist_ok=True)
+    for key, path in data_layer.front_end_files().items():
+        partial = folder / f".{key}"
+        shutil.copyfile(path, partial)
+        partial.replace(folder / key)
+
+
+def _with_trained_front_end(config: Config, logdir: Path, mode: str) -> Config:
+    config = config.with_front_end_of(logdir, mode)
+    folder = logdir / FRONT_END
+    kept = {path.name: str(path) for path in folder.glob("[!.]*")}
+    return dataclasses.replace(config, front_end={**config.front_end, **kept})
