@@ -6,6 +6,7 @@ import abc
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from oseq.config.params import Param, check_params
@@ -28,6 +29,10 @@ class DataLayer(abc.ABC):
       spec: vocabulary and feature sizes, special ids.
       num_examples: examples of all workers, after filtering.
       batches_per_epoch: batches of this worker in one pass, the same on all workers.
+      fingerprint: hash of all that decides how raw input becomes tensors; a trained
+        model is refused under another one.
+      num_lines: examples that want an answer in infer.
+      blank_ids: [blanks] int64, those of them that get a blank one without the model.
     """
 
     # Keys that decide how raw input becomes tensors. eval, infer and export take
@@ -38,6 +43,9 @@ class DataLayer(abc.ABC):
     spec: DataSpec
     num_examples: int
     batches_per_epoch: int
+    fingerprint: str
+    num_lines: int
+    blank_ids: np.ndarray
 
     def __init__(self, params: Mapping[str, Any], mode: str, worker: Worker):
         self.params = check_params(type(self), params)
@@ -69,5 +77,16 @@ class DataLayer(abc.ABC):
         """Returns the text (or waveform) of target ids; the inverse of parsing."""
 
     @abc.abstractmethod
+    def text_of(self, side: str, example_id: int) -> str:
+        """Returns the ``source`` or ``target`` text of an example, for evaluation.
+
+        It comes from the data itself: ids do not always hold all of the text.
+        """
+
+    @abc.abstractmethod
     def serving_signature(self) -> dict[str, tf.TensorSpec]:
         """Returns the raw inputs that an export takes, by name."""
+
+    def front_end_files(self) -> dict[str, str]:
+        """Returns by key the files that belong to a trained model: vocabularies."""
+        return {}

@@ -49,11 +49,11 @@ class ParallelTextDataLayer(DataLayer):
     def get_optional_params() -> dict[str, Param]:
         return {
             "source_file": Param(
-                (str, list),
+                (str, list[str]),
                 "source text: file, glob or list of them; plain, .gz or .bz2; '-' in "
                 "infer is standard input",
             ),
-            "target_file": Param((str, list), "target text; not read in infer"),
+            "target_file": Param((str, list[str]), "target text; not read in infer"),
             **FRONT_END_PARAMS,
             "max_length": Param(
                 (int, list),
@@ -231,8 +231,8 @@ class ParallelTextDataLayer(DataLayer):
         params = self.params
         is_train = self.mode == "train"
         shuffle, repeat = params["shuffle"], params["repeat"]
-        self._repeats = is_train if repeat is None else repeat
-        is_shuffled = is_train if shuffle is None else shuffle
+        self._repeats = is_train and (repeat is None or repeat)
+        is_shuffled = is_train and (shuffle is None or shuffle)
         self._corpus = corpus
         self._planner = BatchPlanner(
             corpus.lengths,

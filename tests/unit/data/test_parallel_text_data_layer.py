@@ -230,8 +230,12 @@ def test_a_layer_takes_lines_directly(folder):
     assert batch["source"]["ids"].numpy().tolist() == [[6, 1, 0], [4, 5, 1]]
     assert [typed.text_of("source", i) for i in range(3)] == lines
     assert layer.num_lines == 0
-    (batch,) = make(folder).with_lines(["a"]).batches()
-    assert "target" not in batch
+
+
+def test_lines_given_to_a_training_layer_come_once_and_without_target(folder):
+    layer = make(folder, repeat=True, shuffle=True)
+    (batch,) = layer.with_lines(["a"]).batches()
+    assert batch["id"].tolist() == [0] and "target" not in batch
 
 
 def test_the_text_of_an_example_is_the_line_in_the_file(folder):
@@ -404,6 +408,7 @@ def test_literal_special_symbols_are_text_on_the_whole_way(folder, subwords):
         ),
         ("train", {"sentencepiece_vocab_size": 99}, "needs sentencepiece_model"),
         ("train", {"source_file": "/none/*.x"}, "/none/.*: no such file"),
+        ("train", {"source_file": [3]}, "source_file: expected"),
     ],
 )
 def test_values_that_do_not_fit_together_are_refused(folder, mode, params, message):
