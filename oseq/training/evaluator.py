@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
@@ -48,13 +48,14 @@ class Evaluator:
         self._worker = worker
         self._dataset = data_layer.dataset()
         # K11: with the dataset's own signature no new length is a new trace.
-        signature = [self._dataset.element_spec]
-        self._loss = tf.function(self._loss_of, input_signature=signature)
-        self._generate = tf.function(model.generate, input_signature=signature)
+        self._loss = tf.function(
+            self._loss_of, input_signature=[self._dataset.element_spec]
+        )
+        self._generate = compile_generate(model, self._dataset)
 
     def evaluate(self) -> Evaluation:
         """Returns the same evaluation on all workers, which must call it together."""
-        sums: collections.Counter[str] = collections.Counter()  # of Python's float64
+        sums: dict[str, float] = collections.defaultdict(float)  # float64
         results: list[Result] = []
         for batch in self._batches():
             for name, value in self._loss(batch).items():
@@ -104,14 +105,22 @@ class Evaluator:
 
 def _means(sums_of_workers: list[dict[str, float]]) -> dict[str, float]:
     """Returns the loss per target and, where the loss tells it, the perplexity."""
-    sums: collections.Counter[str] = collections.Counter()
+    sums: dict[str, float] = collections.defaultdict(float)
     for part in sums_of_workers:
-        sums.update(part)
+        for name, value in part.items():
+            sums[name] += value
     weight = sums["weight"]
     metrics = {"loss": sums["total"] / weight if weight else float("nan")}
     if "nll" in sums and sums["num_tokens"]:
         metrics["perplexity"] = perplexity(sums["nll"], sums["num_tokens"])
     return metrics
+
+
+def compile_generate(
+    model: keras.layers.Layer, dataset: tf.data.Dataset
+) -> Callable[[Batch], Any]:
+    """Returns ``model.generate`` as one graph for all batches of ``dataset``."""
+    return tf.function(model.generate, input_signature=[dataset.element_spec])
 
 
 def texts_and_scores(

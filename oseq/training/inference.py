@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, TextIO
 
 import keras
 import tensorflow as tf
 from tqdm import tqdm
 
+from oseq.contracts import Batch
 from oseq.data.data_layer import DataLayer
 from oseq.distributed.worker import Worker
-from oseq.training.evaluator import texts_and_scores
+from oseq.training.evaluator import compile_generate, texts_and_scores
 
 
 class Answer(NamedTuple):
@@ -24,7 +25,10 @@ class Answer(NamedTuple):
 
 
 def infer(
-    model: keras.layers.Layer, data_layer: Any, worker: Worker
+    model: keras.layers.Layer,
+    data_layer: Any,
+    worker: Worker,
+    generate: Callable[[Batch], Any] | None = None,
 ) -> Iterator[Answer]:
     """Yields one answer per input line, by line number, as soon as it is known.
 
@@ -36,8 +40,12 @@ def infer(
       model: built.
       data_layer: in infer mode, with ``num_lines`` and ``blank_ids``.
       worker: this process.
+      generate: ``compile_generate`` of the model, from a caller who infers more than
+        once: compiling takes seconds.
     """
-    decoded: Iterable[Answer] = _decode(model, data_layer, worker)
+    dataset = data_layer.dataset()
+    generate = generate or compile_generate(model, dataset)
+    decoded: Iterable[Answer] = _decode(generate, dataset, data_layer, worker)
     if worker.size > 1:
         gathered = worker.gather_objects(list(decoded))
         decoded = (answer for part in gathered for answer in part)
@@ -69,16 +77,17 @@ def write_answers(answers: Iterable[Answer], file: TextIO, num_best: int = 1) ->
 
 
 def _decode(
-    model: keras.layers.Layer, data_layer: DataLayer, worker: Worker
+    generate: Callable[[Batch], Any],
+    dataset: tf.data.Dataset,
+    data_layer: DataLayer,
+    worker: Worker,
 ) -> Iterator[Answer]:
-    dataset = data_layer.dataset()
-    # K11: with the dataset's own signature no new length is a new trace.
-    generate = tf.function(model.generate, input_signature=[dataset.element_spec])
     progress = tqdm(
         dataset,
         desc="decoding",
         total=data_layer.batches_per_epoch,
         unit="batch",
+        leave=False,
         disable=not (worker.is_chief and sys.stderr.isatty()),
     )
     for batch in progress:

@@ -26,7 +26,7 @@ class Totals(NamedTuple):
     num_tokens: float = 0.0
     source_tokens: float = 0.0
     num_padded: float = 0.0
-    updates: int = 0
+    updates: float = 0.0
     seconds: float = 0.0
 
     def __sub__(self, earlier: Totals) -> Totals:
@@ -71,7 +71,7 @@ class Accumulator:
     def read(self, seconds: float) -> Totals:
         """Returns the sums so far; waits for the device."""
         self._fold()
-        return Totals(*self._sums.numpy().tolist(), self._updates, seconds)
+        return Totals(*[*self._sums.numpy().tolist(), self._updates, seconds])
 
     def _fold(self) -> None:
         if not self._waiting:

@@ -12,16 +12,18 @@ from typing import Any
 import keras
 
 from oseq.contracts import Position
+from oseq.data.chief_first import on_chief
 from oseq.data.data_layer import DataLayer
 from oseq.distributed.worker import Worker
 from oseq.training import checkpoint as checkpoints
-from oseq.training.checkpoint import CheckpointError, Header
+from oseq.training.checkpoint import Header
 from oseq.training.evaluator import Evaluation
 from oseq.training.hooks.hook import Hook
 from oseq.training.moving_average import MovingAverage
 from oseq.training.signals import StopSignals
 from oseq.training.totals import Accumulator, Totals
 from oseq.training.training_state import TrainingState
+from oseq.training.warm_start import WarmStartReport, load_model
 from oseq.training.weights import check_vocabulary
 
 _AGREE_EVERY = 10  # updates between two questions to all workers: any signal?
@@ -32,8 +34,8 @@ class Trainer:
     """Runs updates until ``last_step`` of them were applied, or a reason to stop.
 
     The loop reads no tensor: it counts its calls of the step, and looks at the
-    optimizer's own count only when a hook is due or the end is near. Updates that
-    were skipped (overflows) thereby cost one look each time they come to light.
+    optimizer's own count only when a hook is due or the end is reached. Skipped
+    updates (overflows) come to light then, and postpone what was due.
 
     Args:
       train_step: does one update; see ``training/train_step.py``.
@@ -151,16 +153,12 @@ class Trainer:
         """
         tensors = self._state.capture()
         path = checkpoints.path_of(folder, self.step)
-        problem = None
-        if self.worker.is_chief:
-            try:
-                checkpoints.write(path, tensors, self._header())
-            except CheckpointError as error:
-                problem = str(error)
-        problem = self.worker.gather_objects(problem)[0]
-        if problem is not None:
-            raise CheckpointError(problem)
+        on_chief(self.worker, lambda: checkpoints.write(path, tensors, self._header()))
         return path
+
+    def load_model(self, path: str | Path) -> WarmStartReport:
+        """Starts from the weights of another run; see ``training/warm_start.py``."""
+        return load_model(path, self.model, self.optimizer)
 
     def restore(self, path: Path) -> None:
         """Makes this run the continuation of the one that wrote ``path``.

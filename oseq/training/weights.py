@@ -22,13 +22,14 @@ _log = logging.getLogger(__name__)
 
 
 def weights_of(model: keras.layers.Layer) -> dict[str, Any]:
-    """Returns every weight of a built model by its path."""
+    """Returns every weight of a built model by its path; random states are none."""
     if not model.weights:
         # K6: weights made after a restore would silently stay random.
         raise CheckpointError("build the model by one call before restoring into it")
-    by_path = {weight.path: weight for weight in model.weights}
-    if len(by_path) != len(model.weights):
-        paths = [weight.path for weight in model.weights]
+    weights = [weight for weight in model.weights if _is_float(weight)]
+    by_path = {weight.path: weight for weight in weights}
+    if len(by_path) != len(weights):
+        paths = [weight.path for weight in weights]
         twice = sorted({path for path in paths if paths.count(path) > 1})
         raise CheckpointError(
             f"several weights share a path: {', '.join(twice)}; give every sublayer "
@@ -38,13 +39,16 @@ def weights_of(model: keras.layers.Layer) -> dict[str, Any]:
 
 
 def random_states_of(model: keras.layers.Layer) -> list[Any]:
-    """Returns the states of the seed generators, in the order of their layers.
+    """Returns the states of dropout and seed generators, in the order of layers.
 
-    K16: they lie outside the layers' paths, and their own paths count up with every
+    K16: Keras' own lie outside the layers' paths, and their paths count up with every
     model in the process, so only their order identifies them.
     """
-    weights = {id(weight) for weight in model.weights}
-    return [value for value in model.variables if id(value) not in weights]
+    return [value for value in model.variables if not _is_float(value)]
+
+
+def _is_float(variable: Any) -> bool:
+    return tf.as_dtype(variable.dtype).is_floating
 
 
 def to_numpy(variable: Any) -> Array:

@@ -6,6 +6,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
+from oseq.data.chief_first import on_chief
 from oseq.training import checkpoint as checkpoints
 from oseq.training.checkpoint import CheckpointError
 from oseq.training.hooks.hook import Hook
@@ -35,8 +36,7 @@ class CheckpointHook(Hook):
         self._saved_step: int | None = None
 
     def begin(self, trainer: Trainer) -> None:
-        if trainer.worker.is_chief:
-            self._remove_what_lies_ahead(trainer.step)
+        on_chief(trainer.worker, lambda: self._remove_what_lies_ahead(trainer.step))
 
     def after_step(self, trainer: Trainer, result: Any) -> None:
         self._save(trainer)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from oseq.config.params import ConfigError
+from oseq.data.chief_first import on_chief
 from oseq.metrics.direction import is_better
 from oseq.training import checkpoint as checkpoints
 from oseq.training.evaluator import Evaluation, Evaluator
@@ -68,8 +69,7 @@ class BestCheckpointHook(Hook):
         self._best: float | None = None
 
     def begin(self, trainer: Trainer) -> None:
-        best = self._read_best() if trainer.worker.is_chief else None
-        best = trainer.worker.gather_objects(best)[0]
+        best = on_chief(trainer.worker, self._read_best)
         if best is None or trainer.step == 0:
             return  # a new run owes nothing to one that was here before
         trainer.notes["best"] = best

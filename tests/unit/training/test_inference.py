@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from oseq.distributed.worker import SingleWorker
+from oseq.training.evaluator import compile_generate
 from oseq.training.inference import Answer, infer, write_answers
 from tests.unit.training.fakes import TinyDataLayer, TinyModel
 
@@ -29,6 +30,16 @@ def test_every_line_has_its_answer_in_its_place(blank):
     file = io.StringIO()
     write_answers(answers, file)
     assert file.getvalue().split("\n")[:-1] == [a.hypotheses[0] for a in answers]
+
+
+def test_a_caller_who_infers_often_compiles_once():
+    model, data_layer = built(), TinyDataLayer("infer")
+    generate = compile_generate(model, data_layer.dataset())
+    first = list(infer(model, data_layer, SingleWorker(), generate))
+    other = TinyDataLayer("infer", num_examples=3)
+    second = list(infer(model, other, SingleWorker(), generate))
+    assert second == first[:3]
+    assert generate.experimental_get_tracing_count() == 1
 
 
 def test_two_workers_answer_in_the_order_of_the_input():

@@ -53,8 +53,9 @@ def assert_same(actual, expected):
         np.testing.assert_array_equal(actual[name], value, err_msg=name)
 
 
-@pytest.mark.parametrize("policy", ["float32", "bfloat16"])
-@pytest.mark.parametrize("num_steps", [1, 5, 8])
+@pytest.mark.parametrize(
+    ("policy", "num_steps"), [("float32", 1), ("float32", 8), ("bfloat16", 5)]
+)
 def test_train_n_and_resume_is_train_on(tmp_path, policy, num_steps):
     def average(optimizer):
         return MovingAverage(0.9, optimizer)
