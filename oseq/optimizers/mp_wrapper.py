@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from oseq.optimizers.larc import Larc
 from oseq.optimizers.loss_scalers import LossScaler
+from oseq.optimizers.norms import global_norm, norms_of
 
 
 class Update(NamedTuple):
@@ -154,10 +155,10 @@ class MixedPrecisionOptimizerWrapper:
             divisor = denominator * loss_scale
         learning_rate = tf.identity(self.optimizer.learning_rate)
         gradients = self._add_regularizers(gradients, divisor)
-        norms = _norms(gradients)
+        norms = norms_of(gradients)
         if divisor is not None:
             norms /= divisor
-        gradient_norm = _careful_norm(norms)
+        gradient_norm = global_norm(norms)
         finite = tf.math.is_finite(gradient_norm)
         tf.cond(
             finite,
@@ -247,25 +248,6 @@ def _master_of(variable: keras.Variable) -> keras.Variable:
     )
     master.constraint = variable.constraint
     return master
-
-
-def _norms(gradients: Sequence[tf.Tensor]) -> tf.Tensor:
-    """Returns the norms [len(gradients)] of float32 gradients.
-
-    Finite for finite gradients, also where their squares are not: those are divided
-    by the largest value first, in a branch that runs only then.
-    """
-    halves = tf.stack([tf.nn.l2_loss(gradient) for gradient in gradients])
-    return tf.cond(
-        tf.math.is_finite(tf.reduce_sum(halves)),
-        lambda: tf.sqrt(2.0 * halves),
-        lambda: tf.stack([_careful_norm(gradient) for gradient in gradients]),
-    )
-
-
-def _careful_norm(gradient: tf.Tensor) -> tf.Tensor:
-    largest = tf.reduce_max(tf.abs(gradient))
-    return largest * tf.norm(tf.math.divide_no_nan(gradient, largest))
 
 
 def _optimizer_state(

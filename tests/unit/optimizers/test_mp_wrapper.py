@@ -111,6 +111,21 @@ def test_overflow_leaves_weights_moments_and_step_untouched(dtype, bad):
         assert np.array_equal(variable.numpy(), before[name]), name
 
 
+def test_a_nan_beside_zeros_is_not_lost():
+    variables = weights("float32")
+    wrapped = wrapper(variables)
+    update = wrapped.apply([tf.fill([3, 2], np.nan), tf.zeros(2)])
+    assert not update.applied.numpy()
+    assert wrapped.overflowing() == ["kernel"]
+
+
+def test_zero_gradients_are_an_update():
+    variables = weights("float32")
+    wrapped = wrapper(variables, max_grad_norm=1.0)
+    update = wrapped.apply([tf.zeros((3, 2)), tf.zeros(2)])
+    assert update.applied.numpy() and float(update.gradient_norm) == 0.0
+
+
 def test_masters_add_up_what_16_bits_would_lose():
     weight = keras.Variable(np.ones(4), dtype="bfloat16", name="w")
     wrapped = wrapper([weight], keras.optimizers.SGD(1e-4))
