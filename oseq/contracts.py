@@ -2,13 +2,14 @@
 
 Legend, used in all docstrings and shape comments:
 
-| letter | meaning                    | letter | meaning                                 |
-|--------|----------------------------|--------|-----------------------------------------|
-| B      | batch (sentences)          | V      | vocabulary size                         |
-| S      | source length              | F      | feature bins                            |
-| T      | target length              | A      | attention heads                         |
-| H      | hidden size                | D      | size of one head                        |
-| K      | hypotheses of one sentence | N      | rows in a search, ``B * K``             |
+| letter | meaning            | letter | meaning                       |
+|--------|--------------------|--------|-------------------------------|
+| B      | batch (sentences)  | V      | vocabulary size               |
+| S      | source length      | F      | feature bins                  |
+| T      | target length      | A      | attention heads               |
+| H      | hidden size        | D      | size of one head              |
+| K      | hypotheses         | N      | rows of a search, ``B * K``   |
+| P      | valid positions    |        |                               |
 
 Tensors cross borders by name, never by position. Masks are bool, True = valid.
 Lengths and token ids are int32. Losses are float32.

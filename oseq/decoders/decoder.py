@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from oseq.component import LayerComponent
 from oseq.config.params import Param
 from oseq.contracts import (
     DataSpec,
@@ -16,7 +17,6 @@ from oseq.contracts import (
     EncoderOutput,
     Target,
 )
-from oseq.layers.component import LayerComponent
 from oseq.layers.token_embedding import TokenEmbedding
 
 

@@ -18,7 +18,8 @@ from oseq.contracts import (
     Target,
 )
 from oseq.decoders.decoder import AutoregressiveDecoder
-from oseq.layers import masks, transformer
+from oseq.encoders.transformer_params import OPTIONAL_PARAMS, REQUIRED_PARAMS
+from oseq.layers import masks
 from oseq.layers.attention import CrossAttention, KeyValue, SelfAttention
 from oseq.layers.feed_forward import FeedForward
 from oseq.layers.normalization import make_norm
@@ -67,14 +68,14 @@ class TransformerDecoder(AutoregressiveDecoder):
     def get_required_params() -> dict[str, Param]:
         return {
             "num_hidden_layers": Param(int, "number of layers", minimum=1),
-            **transformer.REQUIRED_PARAMS,
+            **REQUIRED_PARAMS,
         }
 
     @staticmethod
     def get_optional_params() -> dict[str, Param]:
         return {
             **AutoregressiveDecoder.get_optional_params(),
-            **transformer.OPTIONAL_PARAMS,
+            **OPTIONAL_PARAMS,
             "tie_embeddings": Param(
                 bool, "score tokens with the table that looks them up", True
             ),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import abc
 
+from oseq.component import LayerComponent
 from oseq.contracts import EncoderOutput, Source
-from oseq.layers.component import LayerComponent
 
 
 class Encoder(LayerComponent):

@@ -11,7 +11,8 @@ import tensorflow as tf
 from oseq.config.params import Param
 from oseq.contracts import DataSpec, EncoderOutput, Source
 from oseq.encoders.encoder import Encoder
-from oseq.layers import masks, transformer
+from oseq.encoders.transformer_params import OPTIONAL_PARAMS, REQUIRED_PARAMS
+from oseq.layers import masks
 from oseq.layers.attention import SelfAttention
 from oseq.layers.feed_forward import FeedForward, without_padding
 from oseq.layers.normalization import make_norm
@@ -60,14 +61,14 @@ class TransformerEncoder(Encoder):
     def get_required_params() -> dict[str, Param]:
         return {
             "encoder_layers": Param(int, "number of layers", minimum=1),
-            **transformer.REQUIRED_PARAMS,
+            **REQUIRED_PARAMS,
         }
 
     @staticmethod
     def get_optional_params() -> dict[str, Param]:
         return {
             **Encoder.get_optional_params(),
-            **transformer.OPTIONAL_PARAMS,
+            **OPTIONAL_PARAMS,
             "remove_padding": Param(
                 bool, "compute feed-forward layers on valid positions only", False
             ),

@@ -10,7 +10,6 @@ import tensorflow as tf
 from oseq.layers.dropout import Dropout
 from oseq.layers.linear import Linear
 
-
 # In FP32 only: in float16 it would be -inf (K9). Finite, so that a row without any
 # visible position is uniform, not NaN.
 _HIDDEN = -1e9

@@ -1,4 +1,4 @@
-"""What Transformer encoders and decoders share: parameters, sublayers, input."""
+"""What Transformer encoders and decoders share: residual connections and input."""
 
 from __future__ import annotations
 
@@ -8,35 +8,10 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from oseq.config.params import Param
 from oseq.layers import positions
 from oseq.layers.dropout import Dropout
-from oseq.layers.normalization import NORM_TYPES, make_norm
+from oseq.layers.normalization import make_norm
 from oseq.layers.token_embedding import TokenEmbedding
-
-REQUIRED_PARAMS = {
-    "hidden_size": Param(int, "width of the model, H", minimum=1),
-    "num_heads": Param(int, "attention heads; divides hidden_size", minimum=1),
-    "filter_size": Param(int, "width of the feed-forward layers", minimum=1),
-    "attention_dropout": Param(float, "rate on attention weights", minimum=0),
-    "relu_dropout": Param(float, "rate inside the feed-forward layers", minimum=0),
-    "layer_postprocess_dropout": Param(
-        float, "rate on each sublayer's output and on the embeddings", minimum=0
-    ),
-}
-
-OPTIONAL_PARAMS = {
-    "norm_params": Param(
-        dict,
-        f"type ({', '.join(NORM_TYPES)}), epsilon, momentum",
-        default={"type": "layernorm_L2"},
-    ),
-    "norm_order": Param(
-        ["pre", "post"],
-        "pre: norm before each sublayer and at the end; post: after each residual sum",
-        default="pre",
-    ),
-}
 
 
 class Residual(keras.layers.Layer):

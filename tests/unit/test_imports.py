@@ -16,7 +16,7 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = (
     {"contracts"},
     {"config", "precision", "metrics", "distributed"},
-    {"layers", "optimizers", "search"},
+    {"component", "layers", "optimizers", "search"},
     {"encoders", "decoders", "losses", "data"},
     {"models"},
     {"training", "export", "compat"},
@@ -29,6 +29,12 @@ STRANGERS = {
     "models": {"data"},
     "search": {"decoders", "layers"},
     "layers": {"config"},
+}
+# A config names optimizers and loss scalers ("Adam", "Backoff"): the two files that
+# check such keys ask for the classes behind the names, inside functions.
+EXCEPTIONS = {
+    "oseq/config/experiment.py": {"optimizers"},
+    "oseq/config/rules.py": {"optimizers"},
 }
 PRIVATE_MODULES = ("keras.src", "tf_keras", "tensorflow.python", "tensorflow.keras")
 
@@ -83,7 +89,8 @@ def test_imports_go_one_way_only(source: Path) -> None:
 
     imported = {part_of(module) for module in imported_modules(source.read_text())}
 
-    assert imported & forbidden_parts(part) == set()
+    allowed = EXCEPTIONS.get(relative(source), set())
+    assert imported & forbidden_parts(part) == allowed
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=relative)
