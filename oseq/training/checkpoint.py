@@ -145,7 +145,7 @@ def write(
         remove_leftovers(path.parent)
         save_file(
             # safetensors copies memory as it lies: rows must follow each other.
-            {name: np.array(value, order="C") for name, value in tensors.items()},
+            {name: np.asarray(value, order="C") for name, value in tensors.items()},
             partial,
             metadata={"oseq": header.to_json()},
         )

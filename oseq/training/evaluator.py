@@ -37,12 +37,13 @@ class Evaluator:
 
     Args:
       model: built.
-      data_layer: in eval mode, with ``text_of``; each worker has its own share of
-        the examples.
+      data_layer: in eval mode; each worker has its own share of the examples.
       worker: this process.
     """
 
-    def __init__(self, model: keras.layers.Layer, data_layer: Any, worker: Worker):
+    def __init__(
+        self, model: keras.layers.Layer, data_layer: DataLayer, worker: Worker
+    ):
         self._model = model
         self._data_layer = data_layer
         self._worker = worker

@@ -26,7 +26,7 @@ class Answer(NamedTuple):
 
 def infer(
     model: keras.layers.Layer,
-    data_layer: Any,
+    data_layer: DataLayer,
     worker: Worker,
     generate: Callable[[Batch], Any] | None = None,
 ) -> Iterator[Answer]:
@@ -38,7 +38,7 @@ def infer(
 
     Args:
       model: built.
-      data_layer: in infer mode, with ``num_lines`` and ``blank_ids``.
+      data_layer: in infer mode.
       worker: this process.
       generate: ``compile_generate`` of the model, from a caller who infers more than
         once: compiling takes seconds.

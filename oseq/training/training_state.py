@@ -58,8 +58,12 @@ class TrainingState:
         self._optimizer.write_back()
 
     def capture(self) -> dict[str, Array]:
-        """Returns every tensor of the run; all workers must call it together."""
-        tensors = {name: to_numpy(value) for name, value in self._shared.items()}
+        """Returns every tensor of the run; all workers must call it together.
+
+        What all workers share is read on the chief alone: nobody else writes it.
+        """
+        shared = self._shared if self._worker.is_chief else {}
+        tensors = {name: to_numpy(value) for name, value in shared.items()}
         random = [to_numpy(value) for value in self._random]
         for rank, states in enumerate(self._worker.gather_objects(random)):
             for number, state in enumerate(states):
