@@ -89,7 +89,7 @@ class TrainStep:
         flat = self._worker.all_reduce_sum(tf.nest.flatten(sums))
         sums = tf.nest.pack_sequence_as(sums, flat)
         weight = tf.maximum(sums.weight, 1e-9)
-        update = self._optimizer.apply([g / weight for g in sums.gradients])
+        update = self._optimizer.apply(sums.gradients, denominator=weight)
         return StepResult(
             sums.total / weight,
             sums.total,
@@ -109,7 +109,6 @@ class TrainStep:
         gradients = tape.gradient(
             mean, values, unconnected_gradients=tf.UnconnectedGradients.ZERO
         )
-        dense = [tf.cast(tf.convert_to_tensor(g), tf.float32) for g in gradients]
         tokens = _num_valid(batch["target"])
         source_tokens = _num_valid(batch["source"])
         positions = _num_positions(batch["target"]) + _num_positions(batch["source"])
@@ -119,8 +118,19 @@ class TrainStep:
             tokens,
             source_tokens,
             positions - tokens - source_tokens,
-            [loss.weight * gradient for gradient in dense],
+            [loss.weight * _dense(gradient) for gradient in gradients],
         )
+
+
+def _dense(gradient: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:
+    """Returns a gradient in float32; slices are cast before they are summed (K20)."""
+    if isinstance(gradient, tf.IndexedSlices):
+        gradient = tf.IndexedSlices(
+            tf.cast(gradient.values, tf.float32),
+            gradient.indices,
+            gradient.dense_shape,
+        )
+    return tf.cast(tf.convert_to_tensor(gradient), tf.float32)
 
 
 def _num_valid(side) -> tf.Tensor:
