@@ -49,9 +49,11 @@ class BatchPlanner:
       lengths: [examples, sides] int64, as they will be in a batch (with EOS).
       limits: what a batch may hold.
       num_workers: how many workers share the batches, each the same number: the
-        largest batches are halved until that works out. With fewer examples than
-        workers some workers have a batch less.
+        largest batches are halved until that works out.
       seed: of the random order; None keeps the order by length.
+      drop_uneven: what happens where single examples cannot be shared equally: True
+        leaves the last few batches of each epoch out, so that no worker waits for
+        another; False gives some workers a batch more.
 
     Attributes:
       num_batches: of all workers, in every epoch.
@@ -64,6 +66,7 @@ class BatchPlanner:
         limits: BatchLimits,
         num_workers: int = 1,
         seed: int | None = None,
+        drop_uneven: bool = False,
     ):
         self._seed = seed
         self._num_workers = num_workers
@@ -76,7 +79,8 @@ class BatchPlanner:
         filled = _fill(limits.padded(longest[self._order]), limits)
         sizes = _split_for_workers(filled, num_workers)
         self._starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        self.num_batches = len(sizes)
+        uneven = len(sizes) % num_workers if drop_uneven else 0
+        self.num_batches = len(sizes) - uneven
         self.fingerprint = self._make_fingerprint()
 
     def batches_of(self, rank: int) -> int:
@@ -85,15 +89,15 @@ class BatchPlanner:
 
     def plan(self, epoch: int, rank: int = 0, first: int = 0) -> Iterator[np.ndarray]:
         """Yields the examples [rows] int64 of a worker's batches, from ``first`` on."""
-        order, turns = self._order, np.arange(self.num_batches)
+        order, turns = self._order, np.arange(len(self._starts) - 1)
         if self._seed is not None:
             generator = np.random.Generator(np.random.PCG64([self._seed, epoch]))
             shuffled = generator.permutation(len(order))
             # A stable sort by group leaves the shuffle within each group.
             within = np.argsort(self._group[shuffled], kind="stable")
             order = order[shuffled[within]]
-            turns = generator.permutation(self.num_batches)
-        for batch in turns[rank :: self._num_workers][first:]:
+            turns = generator.permutation(turns)
+        for batch in turns[rank : self.num_batches : self._num_workers][first:]:
             yield order[self._starts[batch] : self._starts[batch + 1]]
 
     def _make_fingerprint(self) -> str:

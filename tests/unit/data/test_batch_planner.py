@@ -99,6 +99,23 @@ def test_fewer_examples_than_workers_come_once_all_the_same():
     assert [planner.batches_of(rank) for rank in range(3)] == [1, 1, 0]
 
 
+def test_single_examples_that_cannot_be_shared_equally_are_left_out_by_turns():
+    limits = BatchLimits(max_sentences=1)
+    planner = BatchPlanner(random_lengths(11), limits, 3, seed=1, drop_uneven=True)
+    left_out = set()
+    for epoch in range(20):
+        shares = epoch_of(planner, epoch, 3)
+        assert [len(share) for share in shares] == [3, 3, 3]
+        assert [planner.batches_of(rank) for rank in range(3)] == [3, 3, 3]
+        examples = {int(b[0]) for share in shares for b in share}
+        assert len(examples) == 9
+        left_out |= set(range(11)) - examples
+    assert left_out == set(range(11))
+    planner = BatchPlanner(random_lengths(11), limits, 3, seed=1)
+    shares = epoch_of(planner, 0, 3)
+    assert [len(share) for share in shares] == [4, 4, 3]
+
+
 def test_no_examples_make_no_batches():
     planner = BatchPlanner(np.zeros((0, 2), int), BatchLimits(max_tokens=9), seed=1)
     assert planner.num_batches == 0 and list(planner.plan(0)) == []
