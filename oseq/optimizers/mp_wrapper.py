@@ -94,7 +94,7 @@ class MixedPrecisionOptimizerWrapper:
         self._overflowing = keras.Variable(
             np.zeros(len(self.masters), bool), dtype="bool", trainable=False
         )
-        self._apply = tf.function(self._update)
+        self._apply = tf.function(self._update, autograph=False)
 
     @property
     def loss_scale(self) -> keras.Variable:

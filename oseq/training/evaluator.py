@@ -48,11 +48,8 @@ class Evaluator:
         self._data_layer = data_layer
         self._worker = worker
         self._dataset = data_layer.dataset()
-        # K11: with the dataset's own signature no new length is a new trace.
-        self._loss = tf.function(
-            self._loss_of, input_signature=[self._dataset.element_spec]
-        )
-        self._generate = compile_generate(model, self._dataset)
+        self._loss = compile_for(self._loss_of, self._dataset)
+        self._generate = compile_for(model.generate, self._dataset)
 
     def evaluate(self) -> Evaluation:
         """Returns the same evaluation on all workers, which must call it together."""
@@ -117,11 +114,16 @@ def _means(sums_of_workers: list[dict[str, float]]) -> dict[str, float]:
     return metrics
 
 
-def compile_generate(
-    model: keras.layers.Layer, dataset: tf.data.Dataset
+def compile_for(
+    function: Callable[[Batch], Any], dataset: tf.data.Dataset
 ) -> Callable[[Batch], Any]:
-    """Returns ``model.generate`` as one graph for all batches of ``dataset``."""
-    return tf.function(model.generate, input_signature=[dataset.element_spec])
+    """Returns ``function`` as one graph for all batches of ``dataset``.
+
+    K11: with the dataset's own signature no new length is a new trace.
+    """
+    return tf.function(
+        function, input_signature=[dataset.element_spec], autograph=False
+    )
 
 
 def texts_and_scores(

@@ -33,7 +33,7 @@ class MovingAverage:
             path: tf.Variable(master, trainable=False, dtype=tf.float32)
             for path, master in optimizer.masters.items()
         }
-        self.update = tf.function(self._update)
+        self.update = tf.function(self._update, autograph=False)
 
     def reset(self) -> None:
         """Begins anew from the weights as they are."""

@@ -69,10 +69,10 @@ class TrainStep:
         self._worker = worker
         self._variables = variables
         self._micro_batch = tf.function(
-            self._differentiate, jit_compile=use_xla_jit or None
+            self._differentiate, autograph=False, jit_compile=use_xla_jit or None
         )
         # The iterator is an argument: batches fed one by one would retrace (K11).
-        self._update = tf.function(self._run)
+        self._update = tf.function(self._run, autograph=False)
 
     def __call__(self, iterator: tf.data.Iterator) -> StepResult:
         """Makes one update from the next ``iter_size`` batches; no host sync."""
@@ -80,13 +80,8 @@ class TrainStep:
 
     def _run(self, iterator: tf.data.Iterator) -> StepResult:
         sums = self._micro_batch(next(iterator))
-        if self.iter_size > 1:
-            flat = tf.nest.flatten(sums)
-            for _ in tf.range(self.iter_size - 1):
-                more = tf.nest.flatten(self._micro_batch(next(iterator)))
-                flat = [a + b for a, b in zip(flat, more, strict=True)]
-            sums = tf.nest.pack_sequence_as(sums, flat)
-        flat = self._worker.all_reduce_sum(tf.nest.flatten(sums))
+        flat = self._accumulate(tf.nest.flatten(sums), iterator)
+        flat = self._worker.all_reduce_sum(flat)
         sums = tf.nest.pack_sequence_as(sums, flat)
         weight = tf.maximum(sums.weight, 1e-9)
         update = self._optimizer.apply(sums.gradients, denominator=weight)
@@ -99,6 +94,25 @@ class TrainStep:
             sums.num_padded,
             update,
         )
+
+    def _accumulate(
+        self, flat: list[tf.Tensor], iterator: tf.data.Iterator
+    ) -> list[tf.Tensor]:
+        """Adds the sums of the micro-batches after the first."""
+        if self.iter_size == 1:
+            return flat
+
+        def add_one(count: tf.Tensor, *sums: tf.Tensor):
+            more = tf.nest.flatten(self._micro_batch(next(iterator)))
+            return count + 1, *(a + b for a, b in zip(sums, more, strict=True))
+
+        _, *flat = tf.while_loop(
+            lambda count, *_: count < self.iter_size,
+            add_one,
+            (tf.constant(1), *flat),
+            parallel_iterations=1,
+        )
+        return flat
 
     def _differentiate(self, batch: Batch) -> _Sums:
         with tf.GradientTape() as tape:
