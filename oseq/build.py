@@ -134,12 +134,27 @@ def find_checkpoint(params: Params, options: Options) -> Path:
     return checkpoints.find(logdir / checkpoints.CHECKPOINTS)
 
 
+def check_logdir(logdir: Path, resume: str) -> None:
+    """Refuses a ``logdir`` that is not what ``--resume`` wants it to be.
+
+    Raises:
+      ConfigError: it holds no run to go on with, or a run not to be touched.
+    """
+    if resume == "must" and checkpoints.latest(logdir) is None:
+        raise ConfigError(f"{logdir} holds no checkpoint to resume from")
+    if resume == "never" and logdir.exists() and any(logdir.iterdir()):
+        raise ConfigError(
+            f"{logdir} is not empty; choose another logdir, or --resume=auto to go on "
+            "with the run in it"
+        )
+
+
 def build_trainer(config: Config, mode: str, options: Options) -> Trainer:
-    """Returns a trainer at the beginning of a run, or where the run was left."""
+    """Returns a trainer where ``logdir``'s run was left, or at the start of one."""
     params = config.params("train")
     worker = build_worker(params)
     logdir = Path(params["logdir"])
-    resume_from = None if options.benchmark else _find_run(logdir, options)
+    resume_from = None if options.benchmark else checkpoints.latest(logdir)
     prepare_devices(params, worker)
     keras.utils.set_random_seed(params["random_seed"] + worker.rank)
 
@@ -239,7 +254,9 @@ def _training_hooks(
     if params["print_loss_steps"] is not None:
         hooks.append(ProgressHook(params["print_loss_steps"]))
     if params["print_bench_info_steps"] is not None:
-        start = options.bench_start or params["bench_start"]
+        start = options.bench_start
+        if start is None:
+            start = params["bench_start"]
         hooks.append(BenchmarkHook(start, params["print_bench_info_steps"]))
     if options.profile_steps is not None:
         hooks.append(ProfilerHook(logdir, *options.profile_steps))
@@ -287,6 +304,11 @@ def _benchmark_hooks(params: Params, options: Options) -> list[Hook]:
     start = options.bench_start
     if start is None:
         start = min(params["bench_start"], options.bench_steps // 2)
+    elif start >= options.bench_steps:
+        raise ConfigError(
+            f"--bench_start={start}: nothing is timed in {options.bench_steps} steps; "
+            "raise --bench_steps"
+        )
     return [ProgressHook(1), BenchmarkHook(start)]
 
 
@@ -303,25 +325,9 @@ def _trainable_variables(model: Model, frozen: str | None) -> list[keras.Variabl
             f"freeze_variables_regex: {frozen!r} matches {which} variable; paths look "
             f"like {example}"
         )
-    _log.info("%d of %d variables are frozen", len(variables) - len(kept), len(kept))
+    num_frozen = len(variables) - len(kept)
+    _log.info("%d of %d variables are frozen", num_frozen, len(variables))
     return kept
-
-
-def _find_run(logdir: Path, options: Options) -> Path | None:
-    """Returns the checkpoint to go on from, or None for a run from the start.
-
-    Raises:
-      ConfigError: ``logdir`` is not what ``--resume`` wants it to be.
-    """
-    newest = checkpoints.latest(logdir)
-    if options.resume == "must" and newest is None:
-        raise ConfigError(f"{logdir} holds no checkpoint to resume from")
-    if options.resume == "never" and logdir.exists() and any(logdir.iterdir()):
-        raise ConfigError(
-            f"{logdir} is not empty; choose another logdir, or --resume=auto to go on "
-            "with the run in it"
-        )
-    return newest
 
 
 def _keep_front_end(data_layer: DataLayer, logdir: Path) -> None:

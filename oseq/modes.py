@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import io
 import logging
 import sys
 from collections.abc import Callable, Iterator
@@ -18,7 +19,7 @@ from oseq.config.run_record import start_run_record
 from oseq.training.averaging import average_last
 from oseq.training.evaluator import Evaluator
 from oseq.training.hooks.evaluation import describe
-from oseq.training.inference import infer, write_answers
+from oseq.training.inference import Inference, write_answers
 
 STANDARD_STREAM = "-"
 _log = logging.getLogger(__name__)
@@ -26,8 +27,11 @@ _log = logging.getLogger(__name__)
 
 def run(config: Config, mode: str, options: Options) -> int:
     """Runs one mode; returns the exit code."""
+    logdir = config.params(mode)["logdir"]
+    if mode in ("train", "train_eval") and not options.benchmark:
+        # Before the record: it would make an empty logdir look used.
+        build.check_logdir(Path(logdir), options.resume)
     if options.enable_logs:
-        logdir = config.params(_params_mode(mode))["logdir"]
         start_run_record(logdir, config.path, options.command_line)
     _MODES[mode](config, mode, options)
     return 0
@@ -51,24 +55,28 @@ def _infer(config: Config, mode: str, options: Options) -> None:
     if options.infer_input_file is not None:
         config = _with_input(config, options.infer_input_file)
     trained = build.build_trained_model(config, "infer", options)
-    answers = infer(trained.model, trained.data_layer, trained.worker)
+    inference = Inference(trained.model, trained.worker)
+    answers = inference.answers(trained.data_layer)
     if not trained.worker.is_chief:
         for _ in answers:
             pass
         return
     with _output(options.infer_output_file) as file:
-        write_answers(answers, file, trained.model.num_best)
+        write_answers(answers, file)
 
 
 def _interact(config: Config, mode: str, options: Options) -> None:
     """A prompt: every line typed is answered, until the end of input."""
     del mode
     trained = build.build_trained_model(_without_input(config), "infer", options)
-    for line in _typed_lines():
-        layer = trained.data_layer.with_lines([line])
-        answers = infer(trained.model, layer, trained.worker)
-        write_answers(answers, sys.stdout, trained.model.num_best)
-        sys.stdout.flush()
+    inference = Inference(trained.model, trained.worker)
+    # The report that every line is one line is no news.
+    logging.getLogger("oseq").setLevel(logging.WARNING)
+    with _output(STANDARD_STREAM) as file:
+        for line in _typed_lines():
+            layer = trained.data_layer.with_lines([line])
+            write_answers(inference.answers(layer), file)
+            file.flush()
 
 
 def _average(config: Config, mode: str, options: Options) -> None:
@@ -88,10 +96,6 @@ _MODES: dict[str, Callable[[Config, str, Options], None]] = {
 }
 
 
-def _params_mode(mode: str) -> str:
-    return {"train_eval": "train", "interactive_infer": "infer"}.get(mode, mode)
-
-
 def _with_input(config: Config, path: str) -> Config:
     override = Override(("data_layer_params", "source_file"), path)
     return dataclasses.replace(config, overrides=(*config.overrides, override))
@@ -106,6 +110,7 @@ def _without_input(config: Config) -> Config:
 def _output(path: str) -> Iterator[TextIO]:
     """Opens the place of the output; a file gets its name when it is complete."""
     if path == STANDARD_STREAM:
+        assert isinstance(sys.stdout, io.TextIOWrapper)
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")
         yield sys.stdout
         sys.stdout.flush()
@@ -117,11 +122,18 @@ def _output(path: str) -> Iterator[TextIO]:
 
 
 def _typed_lines() -> Iterator[str]:
-    prompt = "> " if sys.stdin.isatty() else ""
-    if prompt:
-        import readline  # noqa: F401  line editing and history at the prompt
+    """Yields lines as they come, from a prompt in a terminal or from a pipe."""
+    if not sys.stdin.isatty():
+        lines = io.TextIOWrapper(
+            sys.stdin.buffer, encoding="utf-8", errors="replace", newline="\n"
+        )
+        for line in lines:
+            yield line.removesuffix("\n").removesuffix("\r")
+        return
+    import readline  # noqa: F401  line editing and history at the prompt
+
     while True:
         try:
-            yield input(prompt)
+            yield input("> ")
         except EOFError:
             return

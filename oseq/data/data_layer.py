@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from oseq.config.params import Param, check_params
+from oseq.config.params import ConfigError, Param, check_params
 from oseq.contracts import DataSpec, Position
 from oseq.distributed.worker import Worker
 
@@ -86,6 +86,10 @@ class DataLayer(abc.ABC):
     @abc.abstractmethod
     def serving_signature(self) -> dict[str, tf.TensorSpec]:
         """Returns the raw inputs that an export takes, by name."""
+
+    def with_lines(self, lines: Sequence[str]) -> DataLayer:
+        """Returns a layer like this one, in infer, over ``lines`` typed at a prompt."""
+        raise ConfigError(f"{type(self).__name__} has no input that can be typed")
 
     def front_end_files(self) -> dict[str, str]:
         """Returns by key the files that belong to a trained model: vocabularies."""

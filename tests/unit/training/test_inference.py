@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from oseq.distributed.worker import SingleWorker
-from oseq.training.evaluator import compile_generate
-from oseq.training.inference import Answer, infer, write_answers
+from oseq.training.inference import Answer, Inference, write_answers
 from tests.unit.training.fakes import TinyDataLayer, TinyModel
 
 
@@ -17,33 +16,49 @@ def built():
     return model
 
 
+def answers_of(data_layer, worker):
+    return list(Inference(built(), worker).answers(data_layer))
+
+
 @pytest.mark.parametrize("blank", [[], [0], [6], [2, 3], list(range(7))])
 def test_every_line_has_its_answer_in_its_place(blank):
     data_layer = TinyDataLayer("infer")
     data_layer.blank_ids = np.array(blank, np.int64)
-    answers = list(infer(built(), data_layer, SingleWorker()))
+    answers = answers_of(data_layer, SingleWorker())
     assert [answer.id for answer in answers] == list(range(7))
     for answer in answers:
         is_blank = answer.id in blank
         expected = "" if is_blank else data_layer.text_of("source", answer.id)
         assert answer.hypotheses[0] == expected
+
+
+def test_a_blank_line_has_as_many_hypotheses_as_the_others():
+    data_layer = TinyDataLayer("infer")
+    data_layer.blank_ids = np.array([0], np.int64)
+    blank, *others = answers_of(data_layer, SingleWorker())
+    assert (blank.hypotheses, blank.scores) == (["", ""], [0.0, 0.0])
+    assert all(len(answer.hypotheses) == 2 for answer in others)
+
+
+def test_a_single_hypothesis_is_the_whole_line():
     file = io.StringIO()
-    write_answers(answers, file)
-    assert file.getvalue().split("\n")[:-1] == [a.hypotheses[0] for a in answers]
+    write_answers([Answer(0, ["a b"], [-1.0]), Answer(1, [""], [0.0])], file)
+    assert file.getvalue() == "a b\n\n"
 
 
 def test_a_caller_who_infers_often_compiles_once():
-    model, data_layer = built(), TinyDataLayer("infer")
-    generate = compile_generate(model, data_layer.dataset())
-    first = list(infer(model, data_layer, SingleWorker(), generate))
-    other = TinyDataLayer("infer", num_examples=3)
-    second = list(infer(model, other, SingleWorker(), generate))
+    model = built()
+    calls = []
+    generate = model.generate
+    model.generate = lambda batch: calls.append(batch) or generate(batch)
+    inference = Inference(model, SingleWorker())
+    first = list(inference.answers(TinyDataLayer("infer")))
+    second = list(inference.answers(TinyDataLayer("infer", num_examples=3)))
     assert second == first[:3]
-    assert generate.experimental_get_tracing_count() == 1
+    assert len(calls) == 1
 
 
 def test_two_workers_answer_in_the_order_of_the_input():
-    model = built()
     workers = [SingleWorker(), SingleWorker()]
     layers = []
     for rank, worker in enumerate(workers):
@@ -52,9 +67,9 @@ def test_two_workers_answer_in_the_order_of_the_input():
     gathered = []
     workers[0].gather_objects = lambda value: gathered.append(value) or [value]
     with pytest.raises(RuntimeError, match="no example for line 1"):
-        list(infer(model, layers[0], workers[0]))
+        answers_of(layers[0], workers[0])
     workers[1].gather_objects = lambda value: [gathered[0], value]
-    answers = list(infer(model, layers[1], workers[1]))
+    answers = answers_of(layers[1], workers[1])
     assert [answer.hypotheses[0] for answer in answers] == [
         layers[1].text_of("source", line) for line in range(7)
     ]
@@ -69,10 +84,11 @@ def test_a_hypothesis_never_takes_more_than_its_line():
 def test_n_best_lines_have_number_text_and_score():
     file = io.StringIO()
     answers = [
-        Answer(0, ["a b", "a\nc", "d"], [-0.5, -1.25, -2.0]),
-        Answer(1, [""], [0.0]),
+        Answer(0, ["a b", "a\nc"], [-0.5, -1.25]),
+        Answer(1, ["", ""], [0.0, 0.0]),
     ]
-    write_answers(answers, file, num_best=2)
+    write_answers(answers, file)
     assert file.getvalue() == (
-        "0 ||| a b ||| -0.5000\n0 ||| a c ||| -1.2500\n1 |||  ||| 0.0000\n"
+        "0 ||| a b ||| -0.5000\n0 ||| a c ||| -1.2500\n"
+        "1 |||  ||| 0.0000\n1 |||  ||| 0.0000\n"
     )
