@@ -25,6 +25,7 @@ import numpy as np
 import safetensors
 from safetensors.numpy import save_file
 
+from oseq.config.params import UserError
 from oseq.contracts import Position
 
 CHECKPOINTS, BEST, AVERAGE = "checkpoints", "best", "average"
@@ -34,7 +35,7 @@ _LEFTOVERS = (".tmp*", "*.partial")
 _log = logging.getLogger(__name__)
 
 
-class CheckpointError(Exception):
+class CheckpointError(UserError):
     """A checkpoint cannot be written, read or used; the message says what to do."""
 
 

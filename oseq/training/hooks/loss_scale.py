@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from oseq.config.params import UserError
 from oseq.training.hooks.hook import Hook
 from oseq.training.trainer import Trainer
 
 
-class StuckLossScaleError(Exception):
+class StuckLossScaleError(UserError):
     """Every update overflows and the loss scale cannot fall any further."""
 
 
