@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import sentencepiece
 
-from oseq.data.text_files import DataError, find_files, is_blank, read_blocks
+from oseq.data.text_files import DataError, find_files, read_blocks
 from oseq.data.tokenizer import (
     BOS_ID,
     EOS_ID,
@@ -133,7 +133,7 @@ def write_whole(file: str, content: bytes) -> None:
 def _training_lines(files: Sequence[str]) -> Iterator[str]:
     for file in files:
         for lines in read_blocks(file):
-            yield from (line for line in lines if not is_blank(line))
+            yield from lines
 
 
 def _write(folder: str, name: str, content: str) -> str:

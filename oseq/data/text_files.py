@@ -52,19 +52,13 @@ def find_files(names: str | Sequence[str]) -> list[str]:
     return files
 
 
-def extension_of(file: str) -> str:
-    """Returns the extension that decides how ``file`` is read: .gz, .bz2 or ""."""
-    extension = os.path.splitext(file)[1].lower()
-    return extension if extension in _OPENERS else ""
-
-
 def read_blocks(file: str) -> Iterator[list[str]]:
     """Yields the lines of a plain, .gz or .bz2 file, some megabytes at a time.
 
     Raises:
       DataError: the file cannot be read, or a line is no valid text.
     """
-    opener = _OPENERS.get(extension_of(file), open)
+    opener = _OPENERS.get(os.path.splitext(file)[1].lower(), open)
     try:
         with opener(file, "rb") as stream:
             yield from blocks_of_stream(stream, file)

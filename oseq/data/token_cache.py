@@ -24,7 +24,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import tqdm
 
-from oseq.data.text_files import extension_of, read_blocks
+from oseq.data.text_files import read_blocks
 from oseq.data.tokenized_text import TokenizedText, tokenize
 from oseq.data.tokenizer import Tokenizer
 
@@ -62,8 +62,8 @@ def cache_key(files: Iterable[str], tokenizer: Tokenizer) -> str:
     key = hashlib.sha256(f"{FORMAT_VERSION} {tokenizer.fingerprint}".encode())
     for file in files:
         with open(file, "rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        key.update(f" {digest}{extension_of(file)}".encode())
+            digest = hashlib.file_digest(stream, "sha256").digest()
+        key.update(digest)
     return key.hexdigest()[:32]
 
 

@@ -129,7 +129,7 @@ def test_a_batch_without_any_limit_is_refused():
 def test_both_sides_of_realistic_text_pad_little():
     generator = np.random.default_rng(0)
     source = generator.gamma(9, 1.7, 30_000).astype(int) + 2
-    target = np.maximum(2, source + generator.normal(0, 2.5, 30_000).astype(int))
+    target = np.maximum(2, source + generator.normal(0, 3.5, 30_000).astype(int))
     lengths = np.stack([source, target], axis=1)
     planner = BatchPlanner(lengths, BatchLimits(max_tokens=4096), seed=1)
     padded = sum(len(b) * lengths[b].max(axis=0) for b in planner.plan(0))

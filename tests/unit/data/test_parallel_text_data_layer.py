@@ -4,6 +4,7 @@ import gzip
 import io
 import itertools
 import logging
+import os
 import sys
 
 import numpy as np
@@ -13,6 +14,7 @@ from oseq.config.params import ConfigError
 from oseq.contracts import Position
 from oseq.data.parallel_text_data_layer import ParallelTextDataLayer
 from oseq.data.text_files import DataError
+from oseq.data.text_front_end import TextFrontEnd
 from oseq.distributed.worker import SingleWorker
 
 LETTERS = "abcdefghij"
@@ -162,6 +164,12 @@ def test_a_blank_side_drops_the_pair_in_train_and_is_reported(folder, caplog):
     assert "blank: 3 lines (line 2, 3, 4) dropped" in caplog.text
 
 
+def test_a_pair_is_counted_once_though_it_is_blank_and_over_long(folder, caplog):
+    pair(folder, ["", "a"], ["a b c", "a"], max_length=2)
+    assert "blank: 1 lines" in caplog.text
+    assert "longer than" not in caplog.text
+
+
 def test_over_long_pairs_are_dropped_in_train_at_the_exact_length(folder, caplog):
     lines = ["a", "a b", "a b c", "a b c d"]  # 2, 3, 4, 5 tokens with EOS
     layer = pair(folder, lines, lines, max_length=4)
@@ -300,6 +308,13 @@ def test_unknown_symbols_are_reported_with_counts(folder, caplog):
     assert message in caplog.text
 
 
+def test_infer_reports_unknown_symbols_of_all_its_files(folder, caplog):
+    write(folder / "1.txt", ["a x"])
+    write(folder / "2.txt", ["x y"])
+    make(folder, "infer", source_file=str(folder / "?.txt"))
+    assert "3 unknown symbols, the most frequent: 'x' 2, 'y' 1" in caplog.text
+
+
 def test_only_the_chief_reports(folder, caplog):
     caplog.set_level(logging.INFO, "oseq")
     make(folder, worker=OneOf(1, 2))
@@ -337,6 +352,19 @@ def test_one_vocabulary_is_joint_and_two_are_not(folder):
     }
 
 
+def test_the_fingerprint_follows_what_decides_about_ids(folder):
+    (folder / "other.txt").write_text("<PAD>\n<EOS>\n<S>\n<UNK>\nb\na\n")
+    changes = [
+        {},
+        {"use_start_token": True},
+        {"pad_vocab_to_eight": True},
+        {"delimiter": ""},
+        {"src_vocab_file": str(folder / "other.txt")},
+    ]
+    assert len({make(folder, **change).fingerprint for change in changes}) == 5
+    assert make(folder, "eval").fingerprint == make(folder, seed=9).fingerprint
+
+
 @pytest.fixture
 def subwords(folder):
     """Keys of a SentencePiece model that does not exist yet."""
@@ -358,6 +386,22 @@ def test_a_subword_model_is_trained_on_first_use_and_then_kept(folder, subwords)
     for batch in epoch_of(layer):
         for i, ids in zip(batch["id"], batch["target"]["ids"], strict=True):
             assert layer.restore(ids) == layer.text_of("target", i)
+
+
+def test_a_host_without_the_model_gets_the_chiefs(folder, subwords):
+    layer = make(folder, **subwords)
+    model = subwords["sentencepiece_model"]
+    with open(model, "rb") as stream:
+        content = stream.read()
+    os.remove(model)
+
+    class OnAnotherHost(OneOf):
+        def gather_objects(self, value):
+            return [(content, None), value]
+
+    worker = OnAnotherHost(1, 2)
+    front_end = TextFrontEnd(layer.params, worker, ["not", "read"])
+    assert front_end.fingerprint == layer.fingerprint
 
 
 def test_eval_never_trains_a_subword_model(folder, subwords):

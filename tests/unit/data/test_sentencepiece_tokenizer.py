@@ -4,6 +4,7 @@ import os
 
 import numpy as np
 import pytest
+import sentencepiece
 
 from oseq.data.sentencepiece_tokenizer import (
     SentencePieceTokenizer,
@@ -17,7 +18,7 @@ WORDS = "the small cat sees a big dog and one <s> </s> <unk> <pad> <0x41> too".s
 def write_corpus(path, num_lines=300):
     generator = np.random.default_rng(0)
     lines = [" ".join(generator.choice(WORDS, 6)) for _ in range(num_lines)]
-    path.write_text("\n".join(lines) + "\n")
+    path.write_text("\n".join(["", "   ", *lines]) + "\n")
     return str(path)
 
 
@@ -122,6 +123,19 @@ def test_a_file_that_is_no_model_is_refused(tmp_path):
     path = tmp_path / "some.model"
     path.write_text("no model")
     with pytest.raises(DataError, match="some.model: is no SentencePiece model"):
+        SentencePieceTokenizer(str(path))
+
+
+def test_a_model_without_padding_is_refused(tmp_path):
+    path = tmp_path / "foreign.model"
+    with open(path, "wb") as stream:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(["a b c"] * 9),
+            model_writer=stream,
+            model_type="char",
+            minloglevel=2,
+        )
+    with pytest.raises(DataError, match="foreign.model: lacks one of pad.*--pad_id=0"):
         SentencePieceTokenizer(str(path))
 
 

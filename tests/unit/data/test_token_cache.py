@@ -116,6 +116,19 @@ def test_a_header_that_lies_is_not_believed(file, tokenizer, cache_dir, change):
     assert_is_whole(load_or_tokenize([file], tokenizer, cache_dir))
 
 
+def test_sides_of_different_length_are_not_believed(file, tokenizer, cache_dir):
+    text = load_or_tokenize([file], tokenizer, cache_dir)
+    (folder,) = os.listdir(cache_dir)
+    folder = os.path.join(cache_dir, folder)
+    with open(os.path.join(folder, "header.json")) as stream:
+        header = json.load(stream)
+    header["counts"]["offsets"] = 2  # as if all were one line
+    np.array([0, len(text.ids)]).tofile(os.path.join(folder, "offsets.bin"))
+    with open(os.path.join(folder, "header.json"), "w") as stream:
+        json.dump(header, stream)
+    assert_is_whole(load_or_tokenize([file], tokenizer, cache_dir))
+
+
 def test_writers_at_the_same_time_do_not_disturb_each_other(file, tokenizer, cache_dir):
     texts = []
     threads = [

@@ -64,6 +64,12 @@ def test_a_file_that_is_no_vocabulary_is_refused_by_its_size(write, monkeypatch)
         load_vocabulary(write("a\nb\n"), False)
 
 
+def test_a_file_of_too_many_tokens_is_refused(write, monkeypatch):
+    monkeypatch.setattr(vocabulary, "_MAX_TOKENS", 2)
+    with pytest.raises(DataError, match="more than 2 tokens"):
+        load_vocabulary(write("a\nb\nc\n"), False)
+
+
 def test_a_vocabulary_of_200_000_loads(write):
     content = "".join(f"w{i}\n" for i in range(200_000))
     assert load_vocabulary(write(content), False)[-1] == "w199999"
