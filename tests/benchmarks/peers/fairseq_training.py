@@ -5,35 +5,25 @@ make one) and is only ever started as a process. This script needs nothing but t
 standard library and sentencepiece. Progress goes to stderr; stdout gets one JSON
 object, so that a benchmark can run oseq and this one after the other:
 
-    python fairseq_training.py --python ENV/bin/python --data multi30k
+    python -m tests.benchmarks.peers.fairseq_training --python ENV/bin/python \\
+        --data multi30k
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
-import hashlib
-import io
 import json
 import os
 import statistics
-import subprocess
-import sys
-import tempfile
-from collections import deque
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import sentencepiece
+from tests.benchmarks.peers.fairseq_data import SOURCE, TARGET, prepare
+from tests.benchmarks.peers.fairseq_process import run_fairseq, say
 
-SOURCE, TARGET = "en", "de"
-VOCABULARY_SIZE = 8000
 MAX_TOKENS = 4096
 WARM_UP_UPDATES = 20
 LOG_INTERVAL = 10
-# fairseq's names for the splits: Multi30k's.
-RAW_SPLITS = {"train": "train", "valid": "val"}
 
 # The same model and optimizer as multi30k/en-de-transformer-tiny.py trains.
 MODEL_OPTIONS = """
@@ -112,110 +102,12 @@ def _train(python: str, data: Path, updates: int, threads: int) -> list[dict[str
     options += ["--disable-validation", "--no-save"]
     options += ["--log-format", "json", "--log-interval", str(LOG_INTERVAL)]
     records = []
-    for line in _run_fairseq(python, "train", options, threads):
+    for line in run_fairseq(python, "train", options, threads):
         if "| train_inner | " in line:
             record = json.loads(line.split("| train_inner | ", 1)[1])
             records.append(record)
-            _say(f"update {record['num_updates']}: {record['wps']} target tokens/s")
+            say(f"update {record['num_updates']}: {record['wps']} target tokens/s")
     return records
-
-
-def _run_fairseq(
-    python: str, tool: str, options: list[str], threads: int
-) -> Iterable[str]:
-    """Yields the lines that one fairseq command prints, as they come."""
-    command = [python, "-m", f"fairseq_cli.{tool}", *options]
-    environment = dict(os.environ, OMP_NUM_THREADS=str(threads))
-    # Another environment's packages must not reach fairseq's.
-    environment.pop("PYTHONPATH", None)
-    tail: deque[str] = deque(maxlen=20)
-    # A fresh working folder, for fairseq resumes from ./checkpoints if there is one.
-    with (
-        tempfile.TemporaryDirectory(prefix="fairseq-") as folder,
-        subprocess.Popen(
-            command,
-            cwd=folder,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        ) as process,
-    ):
-        assert process.stdout is not None
-        for line in process.stdout:
-            tail.append(line)
-            yield line
-    if process.returncode != 0:
-        raise SystemExit(f"fairseq {tool} failed:\n{''.join(tail)}")
-
-
-def prepare(python: str, raw: Path, threads: int) -> Path:
-    """Binarizes raw Multi30k once; returns the folder that fairseq trains from.
-
-    Joint byte-pair SentencePiece model on both sides of the training text, one
-    dictionary for both languages. The cache goes by the content of the raw files.
-    """
-    corpus = {
-        f"{name}.{language}": _read_lines(raw, f"{split}.{language}")
-        for name, split in RAW_SPLITS.items()
-        for language in (SOURCE, TARGET)
-    }
-    digest = hashlib.sha256(repr((VOCABULARY_SIZE, corpus)).encode()).hexdigest()
-    place = os.environ.get("OSEQ_BENCH_CACHE", "~/.cache/oseq-bench")
-    cache = Path(place).expanduser().resolve()
-    prepared = cache / f"fairseq-{digest[:16]}"
-    if not prepared.exists():
-        _say(f"preparing {raw} for fairseq in {prepared}")
-        cache.mkdir(parents=True, exist_ok=True)
-        # Renamed when complete, so that an interrupted run leaves no half of it.
-        with tempfile.TemporaryDirectory(dir=cache) as folder:
-            _write_pieces(corpus, Path(folder))
-            _binarize(python, Path(folder), threads)
-            Path(folder, "binarized").rename(prepared)
-    return prepared
-
-
-def _read_lines(folder: Path, name: str) -> list[str]:
-    """Lines of `name` or `name.gz`, split on the newline byte alone."""
-    plain, packed = folder / name, folder / f"{name}.gz"
-    if plain.exists():
-        content = plain.read_bytes()
-    elif packed.exists():
-        content = gzip.decompress(packed.read_bytes())
-    else:
-        raise SystemExit(f"{folder} holds neither {name} nor {packed.name}")
-    return content.decode().removesuffix("\n").split("\n")
-
-
-def _write_pieces(corpus: dict[str, list[str]], folder: Path) -> None:
-    """Trains the joint subword model and writes each side as its pieces."""
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(corpus[f"train.{SOURCE}"] + corpus[f"train.{TARGET}"]),
-        model_writer=model,
-        model_type="bpe",
-        vocab_size=VOCABULARY_SIZE,
-        character_coverage=1.0,
-        minloglevel=1,
-    )
-    processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
-    for name, lines in corpus.items():
-        pieces = processor.encode(lines, out_type=str)
-        text = "".join(" ".join(sentence) + "\n" for sentence in pieces)
-        (folder / name).write_text(text, encoding="utf-8")
-
-
-def _binarize(python: str, folder: Path, threads: int) -> None:
-    options = ["--source-lang", SOURCE, "--target-lang", TARGET, "--joined-dictionary"]
-    options += ["--trainpref", str(folder / "train")]
-    options += ["--validpref", str(folder / "valid")]
-    options += ["--destdir", str(folder / "binarized"), "--workers", str(threads)]
-    for line in _run_fairseq(python, "preprocess", options, threads):
-        _say(line.rstrip())
-
-
-def _say(message: str) -> None:
-    print(message, file=sys.stderr, flush=True)
 
 
 def _parse_arguments() -> argparse.Namespace:

@@ -1,0 +1,108 @@
+"""One training, measured in its own process; prints JSON. ``training.py`` starts it.
+
+The training is oseq's own from the config to the loop, with a hook that takes the
+time of every update.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import itertools
+import json
+import resource
+import statistics
+import tempfile
+
+from tests.benchmarks.report import run_module
+from tests.benchmarks.workloads import DTYPES, EXAMPLE, SIZES, arguments_of
+
+# What the loop does now and then, and would disturb a measurement.
+_PERIODS = ("print_loss_steps", "save_summaries_steps", "save_checkpoint_steps")
+_NEVER = 1_000_000
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingSpeed:
+    """What one training showed; medians over its updates after the warm-up.
+
+    Attributes:
+      target_tokens_per_second: EOS counts, padding does not.
+      seconds_per_update: the whole turn of the loop.
+      gflops: model's arithmetic per second, in 10^9 operations (``flops.py``).
+      peak_mib: the most memory that the process held.
+    """
+
+    target_tokens_per_second: float
+    seconds_per_update: float
+    gflops: float
+    peak_mib: float
+
+
+def measure_training(
+    size: str, dtype: str, updates: int, warm_up: int
+) -> TrainingSpeed:
+    """Trains in a process of its own for ``warm_up`` and ``updates`` more updates."""
+    return TrainingSpeed(
+        **run_module(
+            "tests.benchmarks.training_process",
+            *(f"--size={size}", f"--dtype={dtype}"),
+            *(f"--updates={updates}", f"--warm_up={warm_up}"),
+        )
+    )
+
+
+def _train(size: str, dtype: str, updates: int, warm_up: int) -> TrainingSpeed:
+    from oseq.build import build_trainer
+    from oseq.config.loader import load_config
+    from oseq.config.options import Options
+    from oseq.config.overrides import parse_overrides
+    from tests.benchmarks.flops import TransformerShape, update_flops
+    from tests.benchmarks.hooks import StepTimer
+
+    with tempfile.TemporaryDirectory() as logdir:
+        arguments = [
+            *arguments_of(size),
+            *(f"--dtype={dtype}", f"--max_steps={warm_up + updates}"),
+            f"--logdir={logdir}",
+            *(f"--{period}={_NEVER}" for period in _PERIODS),
+            f"--hooks=[{StepTimer.__module__}.{StepTimer.__qualname__}]",
+        ]
+        config = load_config(EXAMPLE, parse_overrides(arguments))
+        config.check("train")
+        trainer = build_trainer(config, "train", Options(resume="auto"))
+        trainer.run()
+    kibibytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    shape = TransformerShape.of(trainer.model)
+    batches = itertools.islice(trainer.data_layer.dataset(), warm_up + updates)
+    flops = [
+        update_flops(
+            shape, batch["source"]["length"].numpy(), batch["target"]["length"].numpy()
+        )
+        for batch in batches
+    ]
+
+    def median_rate(amounts: list[float]) -> float:
+        pairs = zip(amounts, StepTimer.seconds, strict=True)
+        return statistics.median([a / seconds for a, seconds in pairs][warm_up:])
+
+    return TrainingSpeed(
+        target_tokens_per_second=median_rate(StepTimer.target_tokens),
+        seconds_per_update=statistics.median(StepTimer.seconds[warm_up:]),
+        gflops=1e-9 * median_rate(flops),
+        peak_mib=kibibytes / 1024,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--size", choices=SIZES, required=True)
+    parser.add_argument("--dtype", choices=DTYPES, required=True)
+    parser.add_argument("--updates", type=int, required=True)
+    parser.add_argument("--warm_up", type=int, required=True)
+    arguments = parser.parse_args()
+    print(json.dumps(dataclasses.asdict(_train(**vars(arguments)))))
+
+
+if __name__ == "__main__":
+    main()

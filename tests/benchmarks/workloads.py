@@ -1,0 +1,77 @@
+"""The two models that are measured, as arguments of oseq's command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.benchmarks.report import REPOSITORY, cache_dir, find_multi30k
+from tests.benchmarks.synthetic import write_corpus
+
+EXAMPLE = REPOSITORY / "example_configs/text2text/multi30k/en-de-transformer-tiny.py"
+DTYPES = ("float32", "mixed_bfloat16")
+SIZES = ("tiny", "base")
+
+_BASE_LAYERS = {
+    "hidden_size": 512,
+    "num_heads": 8,
+    "filter_size": 2048,
+    "attention_dropout": 0.1,
+    "relu_dropout": 0.1,
+    "layer_postprocess_dropout": 0.1,
+}
+
+
+def arguments_of(size: str, cache: Path | None = None) -> list[str]:
+    """Returns the settings of ``tiny`` or ``base`` beside the example config.
+
+    Tiny is the example config itself, on Multi30k where that is present. Base is
+    Transformer base, always on synthetic text.
+
+    Args:
+      size: one of ``SIZES``.
+      cache: place of corpora, subword model and token cache.
+    """
+    cache = cache or cache_dir()
+    if size == "tiny":
+        return _tiny_data(cache)
+    arguments = [
+        # The moving average is the example's own; base is the paper's training step.
+        "--ema_decay=None",
+        "--encoder_params/encoder_layers=6",
+        "--decoder_params/num_hidden_layers=6",
+    ]
+    for key, value in _BASE_LAYERS.items():
+        arguments += [f"--{side}_params/{key}={value}" for side in _SIDES]
+    return arguments + _synthetic_data(cache, vocab_size=32_000, mean_length=25)
+
+
+_SIDES = ("encoder", "decoder")
+
+
+def _tiny_data(cache: Path) -> list[str]:
+    corpus = find_multi30k()
+    if corpus is None:
+        return _synthetic_data(cache, vocab_size=8_000, mean_length=15)
+    return _data(
+        cache,
+        source_file=corpus / "train.en.gz",
+        target_file=corpus / "train.de.gz",
+        sentencepiece_model=cache / "multi30k-en-de.8000.model",
+    )
+
+
+def _synthetic_data(cache: Path, vocab_size: int, mean_length: int) -> list[str]:
+    corpus = write_corpus(cache, vocab_size, mean_length)
+    return _data(
+        cache,
+        source_file=corpus / "train.source",
+        target_file=corpus / "train.target",
+        src_vocab_file=corpus / "vocabulary",
+        sentencepiece_model=None,
+        sentencepiece_vocab_size=None,
+    )
+
+
+def _data(cache: Path, **values: object) -> list[str]:
+    values["cache_dir"] = cache / "tokens"
+    return [f"--data_layer_params/{key}={value}" for key, value in values.items()]
