@@ -33,9 +33,9 @@ def pytest_collection_modifyitems(
         reason=f"corpora not found at {data_dir}; set OSEQ_DATA to their directory"
     )
     for item in items:
-        if "slow" in item.keywords and not run_slow:
+        if item.get_closest_marker("slow") and not run_slow:
             item.add_marker(needs_slow)
-        if "data" in item.keywords and not data_dir.is_dir():
+        if item.get_closest_marker("data") and not data_dir.is_dir():
             item.add_marker(needs_data)
 
 

@@ -31,6 +31,8 @@ class DataLayer(abc.ABC):
       batches_per_epoch: batches of this worker in one pass, the same on all workers.
       fingerprint: hash of all that decides how raw input becomes tensors; a trained
         model is refused under another one.
+      order_fingerprint: hash of all that decides which batches come when; a position
+        means the same batches only under the same one.
       num_lines: examples that want an answer in infer.
       blank_ids: [blanks] int64, those of them that get a blank one without the model.
     """
@@ -44,6 +46,7 @@ class DataLayer(abc.ABC):
     num_examples: int
     batches_per_epoch: int
     fingerprint: str
+    order_fingerprint: str
     num_lines: int
     blank_ids: np.ndarray
 

@@ -92,6 +92,7 @@ class Trainer:
         self._data_facts = {
             "num_examples": data_layer.num_examples,
             "batches_per_epoch": data_layer.batches_per_epoch,
+            "order_fingerprint": data_layer.order_fingerprint,
             "workers": worker.size,
         }
         self._start = Position()
