@@ -8,7 +8,7 @@ For the logits ``z = h K^T`` of one position, its label ``y`` and the smoothing
 Only the softmax ``p`` is of size V. Everything else is a gathered row of K or a
 mean, so the logits are read and written once, in the compute dtype: on the large
 matrix [positions, V] that is what the time goes to. The share of ``y`` is kept out
-of ``p`` and computed in float32 as one minus the rest: near ``p_y = 1`` a 16-bit
+of ``p``, and ``1 - p_y`` is the float32 sum of the rest: near ``p_y = 1`` a 16-bit
 ``p_y - 1`` would be rounding noise.
 """
 
@@ -18,6 +18,10 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+# Float16 has nothing between 0 and 6e-8, where most probabilities are: there they are
+# kept times this, its largest power of two.
+_HALF_UNIT = 2.0**15
+
 
 class CrossEntropy(NamedTuple):
     total: tf.Tensor  # scalar float32, sum of smoothed losses
@@ -25,23 +29,30 @@ class CrossEntropy(NamedTuple):
 
 
 class _Softmax(NamedTuple):
-    others: tf.Tensor  # [P, V] in the compute dtype, zero at the label
+    others: tf.Tensor  # [P, V] in the compute dtype, zero at the label; see _HALF_UNIT
     label: tf.Tensor  # [P] float32, probability of the label
+    rest: tf.Tensor  # [P] float32, one minus that
 
 
 def _softmax(logits: tf.Tensor, labels: tf.Tensor) -> _Softmax:
     """Softmax with float32 sums, split into the label's share and the others'."""
-    if logits.dtype == tf.float16:
-        values = tf.cast(tf.nn.softmax(tf.cast(logits, tf.float32)), tf.float16)
-    else:  # bfloat16: the kernel itself works in float32
-        values = tf.nn.softmax(logits)
+    is_half = logits.dtype == tf.float16
+    # bfloat16 needs no cast: the kernel itself works in float32.
+    values = tf.nn.softmax(tf.cast(logits, tf.float32) if is_half else logits)
     places = tf.stack([tf.range(tf.shape(labels)[0]), labels], axis=1)  # [P, 2]
     label = tf.cast(tf.gather_nd(values, places), tf.float32)
     others = tf.tensor_scatter_nd_update(
         values, places, tf.zeros_like(labels, values.dtype)
     )
     rest = tf.cast(tf.reduce_sum(others, axis=1), tf.float32)
-    return _Softmax(others, tf.where(rest < 0.5, 1.0 - rest, label))
+    if is_half:
+        others = tf.cast(others * _HALF_UNIT, tf.float16)
+    is_exact = rest < 0.5
+    return _Softmax(
+        others,
+        tf.where(is_exact, 1.0 - rest, label),
+        tf.where(is_exact, rest, 1.0 - label),
+    )
 
 
 def projected_cross_entropy(
@@ -68,21 +79,24 @@ def projected_cross_entropy(
 
         def gradient(total_upstream: tf.Tensor, nll_upstream: tf.Tensor):
             del nll_upstream  # a report, not a loss
-            share = (softmax.label - (1.0 - smoothing))[:, tf.newaxis]  # [P, 1]
+            share = (smoothing - softmax.rest)[:, tf.newaxis]  # [P, 1], p - q at y
             uniform = smoothing / tf.cast(tf.shape(kernel)[0], tf.float32)
-            to_inputs = tf.cast(tf.matmul(softmax.others, kernel), tf.float32)
-            to_inputs += share * chosen - smoothing * center
-            to_kernel = tf.cast(
-                tf.matmul(softmax.others, inputs, transpose_a=True), tf.float32
+            others, factor = softmax.others, total_upstream
+            if others.dtype == tf.float16:
+                # Scaled before the products, or they would be too small for float16.
+                scaled = tf.cast(others, tf.float32) * (total_upstream / _HALF_UNIT)
+                others, factor = tf.cast(scaled, tf.float16), 1.0
+            to_inputs = factor * tf.cast(tf.matmul(others, kernel), tf.float32)
+            to_inputs += total_upstream * (share * chosen - smoothing * center)
+            to_kernel = factor * tf.cast(
+                tf.matmul(others, inputs, transpose_a=True), tf.float32
             )
-            to_kernel += tf.math.unsorted_segment_sum(
+            of_labels = tf.math.unsorted_segment_sum(
                 share * rows, labels, tf.shape(kernel)[0]
             )
-            to_kernel -= uniform * tf.reduce_sum(rows, axis=0)
-            return (
-                tf.cast(to_inputs * total_upstream, inputs.dtype),
-                tf.cast(to_kernel * total_upstream, kernel.dtype),
-            )
+            of_all = uniform * tf.reduce_sum(rows, axis=0)
+            to_kernel += total_upstream * (of_labels - of_all)
+            return tf.cast(to_inputs, inputs.dtype), tf.cast(to_kernel, kernel.dtype)
 
         return (total, nll), gradient
 

@@ -32,12 +32,13 @@ class CrossEntropyWithSmoothing(SequenceLoss):
         sums = self.sum_over_tokens(
             outputs, target, self.params["label_smoothing"], self.params["do_mask"]
         )
-        tokens = self.num_tokens(target)
-        if not self.params["average_across_timestep"]:
-            weight = tf.cast(tf.shape(target["ids"])[0], tf.float32)
-        elif self.params["do_mask"]:
+        if self.params["do_mask"]:
+            tokens = self.num_tokens(target)
+        else:
+            tokens = tf.cast(tf.size(target["ids"]), tf.float32)
+        if self.params["average_across_timestep"]:
             weight = tokens
         else:
-            weight = tf.cast(tf.size(target["ids"]), tf.float32)
+            weight = tf.cast(tf.shape(target["ids"])[0], tf.float32)
         parts = {"nll": sums.negative_log_likelihood, "num_tokens": tokens}
         return LossOutput(sums.total, weight, parts)
