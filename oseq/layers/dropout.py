@@ -57,9 +57,9 @@ class Dropout(keras.layers.Layer):
         )
         levels = tf.reshape(tf.bitcast(words[:-1], tf.uint8), [-1])[:size]
         chance = tf.cast(words[-1], tf.float32) * 2.0**-32 + 0.5  # uniform in [0, 1)
-        threshold = tf.cast(  # rounds down
-            tf.minimum(self.rate * _LEVELS + chance, _LEVELS - 1.0), tf.uint8
-        )
+        threshold = tf.floor(self.rate * _LEVELS + chance)
+        # No byte reaches the highest threshold: then nothing is kept.
+        scale = tf.where(threshold < _LEVELS, 1.0 / (1.0 - self.rate), 0.0)
+        threshold = tf.cast(tf.minimum(threshold, _LEVELS - 1.0), tf.uint8)
         keep = tf.reshape(levels, shape) >= threshold
-        scale = tf.cast(1.0 / (1.0 - self.rate), inputs.dtype)
-        return inputs * (tf.cast(keep, inputs.dtype) * scale)
+        return inputs * (tf.cast(keep, inputs.dtype) * tf.cast(scale, inputs.dtype))
