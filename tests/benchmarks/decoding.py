@@ -12,7 +12,7 @@ import json
 import statistics
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.benchmarks.report import (
     find_multi30k,
@@ -23,9 +23,32 @@ from tests.benchmarks.report import (
 )
 from tests.benchmarks.workloads import DTYPES
 
-ROUNDS = 3
+# Rounds and lines; None: all 1,000.
+PLAN = (3, None)
+QUICK_PLAN = (1, 50)
 BEAM_SIZES = (5, 1)
 TEST_SET = "test_2016_flickr"
+
+
+class Corpus(NamedTuple):
+    """The test set: line n of the references answers line n of the sources."""
+
+    sources: list[str]
+    references: list[str]
+
+    @classmethod
+    def read(cls, folder: Path, num_lines: int | None) -> Corpus:
+        """Returns the first lines, or all of them for None."""
+        texts = (
+            gzip.decompress((folder / f"{TEST_SET}.{language}.gz").read_bytes())
+            for language in ("en", "de")
+        )
+        return cls(
+            *(
+                text.decode().removesuffix("\n").split("\n")[:num_lines]
+                for text in texts
+            )
+        )
 
 
 class Decoder:
@@ -37,7 +60,7 @@ class Decoder:
       seconds: of each pass over the test set, from ids to text.
     """
 
-    def __init__(self, logdir: Path, corpus: Path, dtype: str, beam_size: int):
+    def __init__(self, logdir: Path, corpus: Corpus, dtype: str, beam_size: int):
         from oseq.build import build_trained_model
         from oseq.config.loader import load_config
         from oseq.config.options import Options
@@ -47,17 +70,17 @@ class Decoder:
         overrides = [
             *(f"--logdir={logdir}", f"--dtype={dtype}"),
             f"--decoder_params/beam_size={beam_size}",
-            f"--data_layer_params/source_file={corpus / f'{TEST_SET}.en.gz'}",
+            "--data_layer_params/source_file=None",
         ]
         config = load_config(logdir / "config.yaml", parse_overrides(overrides))
         config.check("infer")
         trained = build_trained_model(config, "infer", Options())
-        self._data_layer = trained.data_layer
+        self._data_layer = trained.data_layer.with_lines(corpus.sources)
         self._inference = Inference(trained.model, trained.worker)
         self.name = f"{dtype}, {'greedy' if beam_size == 1 else f'beam {beam_size}'}"
         self.seconds: list[float] = []
         answers = self._decode()
-        self.bleu = _bleu(trained.model, answers, corpus)
+        self.bleu = _bleu(trained.model, answers, corpus.references)
         self.sentences = len(answers)
         self.tokens = self._count_tokens(answers)
 
@@ -83,11 +106,9 @@ class Decoder:
         return sum(int((length - 1).sum()) for length in lengths)
 
 
-def _bleu(model: Any, answers: list[Any], corpus: Path) -> float:
+def _bleu(model: Any, answers: list[Any], references: list[str]) -> float:
     from oseq.contracts import Result
 
-    text = gzip.decompress((corpus / f"{TEST_SET}.de.gz").read_bytes()).decode()
-    references = text.removesuffix("\n").split("\n")
     results = [
         Result(answer.id, "", reference, answer.hypotheses, answer.scores)
         for answer, reference in zip(answers, references, strict=True)
@@ -95,7 +116,7 @@ def _bleu(model: Any, answers: list[Any], corpus: Path) -> float:
     return model.evaluate(results)["BLEU"]
 
 
-def _measure(logdir: Path, corpus: Path, rounds: int) -> list[list[str]]:
+def _measure(logdir: Path, corpus: Corpus, rounds: int) -> list[list[str]]:
     """Returns the table's rows; speeds are medians over the rounds."""
     decoders = [
         Decoder(logdir, corpus, dtype, beam_size)
@@ -113,16 +134,18 @@ def main() -> None:
     parser.add_argument("--logdir", type=Path, help="run of a trained tiny model")
     parser.add_argument("--json", action="store_true", help="print rows as JSON")
     arguments = parser.parse_args()
-    corpus = find_multi30k()
+    folder = find_multi30k()
     if arguments.logdir is None:
         print("skipped: no trained model, name its run by --logdir")
         return
-    if corpus is None:
+    if folder is None:
         print(f"skipped: {missing_multi30k()}")
         return
     logdir = arguments.logdir.resolve()
     if arguments.json:
-        print(json.dumps(_measure(logdir, corpus, 1 if arguments.quick else ROUNDS)))
+        rounds, num_lines = QUICK_PLAN if arguments.quick else PLAN
+        corpus = Corpus.read(folder, num_lines)
+        print(json.dumps(_measure(logdir, corpus, rounds)))
         return
     flags = ["--quick"] if arguments.quick else []
     rows = run_module(
