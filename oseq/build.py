@@ -106,12 +106,11 @@ def build_trained_model(config: Config, mode: str, options: Options) -> TrainedM
     Tokenizer, vocabulary and features are those of the training run, whatever the
     config says now.
     """
-    logdir = Path(config.params(mode)["logdir"])
-    config = _with_trained_front_end(config, logdir, mode)
     params = config.params(mode)
     worker = build_worker(params)
     prepare_devices(params, worker)
     path = find_checkpoint(params, options)
+    config = _with_trained_front_end(config, Path(params["logdir"]), mode)
     data_layer = build_data_layer(config, mode, worker)
     model = build_model(config, mode, data_layer)
     restore_weights(
