@@ -43,13 +43,13 @@ class LayerComponent(keras.layers.Layer):
     def get_optional_params() -> dict[str, Param]:
         return {
             "initializer": Param(
-                (type, str), "Keras initializer of the weights; None: the layer's own"
+                type, "Keras initializer of the weights; None: the layer's own"
             ),
             "initializer_params": Param(
                 dict, "its arguments", default={}, schema_of="initializer"
             ),
             "regularizer": Param(
-                (type, str), "Keras regularizer, applied to the FP32 masters"
+                type, "Keras regularizer, applied to the FP32 masters"
             ),
             "regularizer_params": Param(
                 dict, "its arguments", default={}, schema_of="regularizer"

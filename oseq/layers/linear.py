@@ -48,7 +48,10 @@ class Linear(keras.layers.Layer):
         self.units = units
         self.activation = keras.activations.get(activation) if activation else None
         self.use_bias = use_bias
-        self.initializer = initializer or keras.initializers.GlorotUniform()
+        # A copy: one Keras initializer gives equal weights wherever it is used.
+        self.initializer = (
+            initializer.clone() if initializer else keras.initializers.GlorotUniform()
+        )
         self.regularizer = regularizer
 
     def build(self, input_shape):

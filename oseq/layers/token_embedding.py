@@ -54,8 +54,11 @@ class TokenEmbedding(keras.layers.Layer):
         super().__init__(name=name, dtype=dtype)
         self.vocab_size = vocab_size
         self.hidden_size = hidden_size
-        self.initializer = initializer or keras.initializers.RandomNormal(
-            stddev=hidden_size**-0.5
+        # A copy: one Keras initializer gives equal weights wherever it is used.
+        self.initializer = (
+            initializer.clone()
+            if initializer
+            else keras.initializers.RandomNormal(stddev=hidden_size**-0.5)
         )
         self.regularizer = regularizer
 
