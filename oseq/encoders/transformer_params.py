@@ -5,6 +5,27 @@ from __future__ import annotations
 from oseq.config.params import Param
 from oseq.layers.normalization import NORM_TYPES
 
+
+class NormParams:
+    """The keys of ``norm_params``."""
+
+    @staticmethod
+    def get_required_params() -> dict[str, Param]:
+        return {}
+
+    @staticmethod
+    def get_optional_params() -> dict[str, Param]:
+        return {
+            "type": Param(list(NORM_TYPES), "which normalization", "layernorm_L2"),
+            "epsilon": Param(
+                float, "added to the variance; None: 1e-6, in batch_norm 1e-4"
+            ),
+            "momentum": Param(
+                float, "share of batch_norm's running statistics that stays", 0.95
+            ),
+        }
+
+
 REQUIRED_PARAMS = {
     "hidden_size": Param(int, "width of the model, H", minimum=1),
     "num_heads": Param(int, "attention heads; divides hidden_size", minimum=1),
@@ -17,11 +38,7 @@ REQUIRED_PARAMS = {
 }
 
 OPTIONAL_PARAMS = {
-    "norm_params": Param(
-        dict,
-        f"type ({', '.join(NORM_TYPES)}), epsilon, momentum",
-        default={"type": "layernorm_L2"},
-    ),
+    "norm_params": Param(dict, "which normalization", default={}, schema_of=NormParams),
     "norm_order": Param(
         ["pre", "post"],
         "pre: norm before each sublayer and at the end; post: after each residual sum",

@@ -116,18 +116,24 @@ class MaskedBatchNorm(_Normalization):
             if valid is None:
                 valid = tf.ones(tf.shape(values)[:-1], tf.bool)
             weights = tf.cast(valid, tf.float32)[..., tf.newaxis]
-            count = tf.maximum(tf.reduce_sum(weights), 1.0)
+            num_valid = tf.reduce_sum(weights)
+            count = tf.maximum(num_valid, 1.0)
             mean = tf.reduce_sum(values * weights, axis=[0, 1]) / count
             deviations = tf.square(values - mean) * weights
             variance = tf.reduce_sum(deviations, axis=[0, 1]) / count
-            rest = 1.0 - self.momentum
-            self.moving_mean.assign_add((mean - self.moving_mean) * rest)
-            self.moving_variance.assign_add((variance - self.moving_variance) * rest)
+            # Neither an empty batch nor an overflow may leave a trace.
+            counts = (num_valid > 0) & tf.math.is_finite(tf.reduce_sum(variance))
+            self._follow(self.moving_mean, mean, counts)
+            self._follow(self.moving_variance, variance, counts)
         else:
             mean = tf.convert_to_tensor(self.moving_mean)
             variance = tf.convert_to_tensor(self.moving_variance)
         normalized = (values - mean) * tf.math.rsqrt(variance + self.epsilon)
         return tf.cast(normalized * self.scale + self.bias, inputs.dtype)
+
+    def _follow(self, average, value: tf.Tensor, counts: tf.Tensor) -> None:
+        change = (value - average) * (1.0 - self.momentum)
+        average.assign_add(tf.where(counts, change, 0.0))
 
 
 NORM_TYPES = ("layernorm_L2", "layernorm_L1", "batch_norm")
@@ -137,14 +143,13 @@ def make_norm(params: Mapping[str, Any], name: str) -> keras.layers.Layer:
     """Returns the normalization that ``norm_params`` describe.
 
     Args:
-      params: ``type`` (one of ``NORM_TYPES``), and optionally ``epsilon`` (1e-6; for
-        batch_norm 1e-4) and ``momentum`` (0.95, batch_norm only).
+      params: ``type`` (one of ``NORM_TYPES``), ``epsilon`` (None: 1e-6, in batch_norm
+        1e-4) and ``momentum`` (of batch_norm).
       name: of the layer.
     """
-    kind = params.get("type", "layernorm_L2")
+    kind, epsilon = params["type"], params["epsilon"]
     if kind == "batch_norm":
-        return MaskedBatchNorm(
-            params.get("epsilon", 1e-4), params.get("momentum", 0.95), name=name
-        )
-    norm = LayerNorm if kind == "layernorm_L2" else LayerNormL1
-    return norm(params.get("epsilon", 1e-6), name=name)
+        epsilon = 1e-4 if epsilon is None else epsilon
+        return MaskedBatchNorm(epsilon, params["momentum"], name=name)
+    norm = {"layernorm_L2": LayerNorm, "layernorm_L1": LayerNormL1}[kind]
+    return norm(1e-6 if epsilon is None else epsilon, name=name)
