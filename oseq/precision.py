@@ -43,8 +43,9 @@ def get_precision(dtype: Any) -> Precision:
       ValueError: the dtype is none of those that oseq trains in.
     """
     name = getattr(dtype, "name", dtype)
-    name = _ALIASES.get(name, name)
-    if name not in PRECISIONS:
+    if isinstance(name, str):
+        name = _ALIASES.get(name, name)
+    if not isinstance(name, str) or name not in PRECISIONS:
         raise ValueError(
             f"dtype {dtype!r} is unknown; choose one of {', '.join(PRECISIONS)}"
         )

@@ -41,6 +41,11 @@ class TransformerDecoder(AutoregressiveDecoder):
     ):
         super().__init__(params, spec, policy, embedding, name=name)
         self.embedding = embedding or self._make_table("embedding")
+        if self.embedding.hidden_size != self.params["hidden_size"]:
+            raise ValueError(
+                "an embedding can be shared only at one hidden_size, not "
+                f"{self.embedding.hidden_size} and {self.params['hidden_size']}"
+            )
         self.output_table = (
             self.embedding
             if self.params["tie_embeddings"]

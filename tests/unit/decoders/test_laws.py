@@ -1,0 +1,65 @@
+"""The laws of ``tests/unit/layer_laws.py``, for decoders."""
+
+from __future__ import annotations
+
+import pytest
+
+from oseq.contracts import DataSpec
+from oseq.decoders import TransformerDecoder
+from tests.unit.layer_laws import (
+    LAWS,
+    LENGTH,
+    POLICIES,
+    WIDTH,
+    LayerCase,
+    name_of,
+    random_floats,
+    random_ids,
+)
+
+PARAMS = {
+    "num_hidden_layers": 1,
+    "hidden_size": 8,
+    "num_heads": 2,
+    "filter_size": 16,
+    "attention_dropout": 0.1,
+    "relu_dropout": 0.1,
+    "layer_postprocess_dropout": 0.1,
+}
+
+
+def encoded_and_target():
+    return {
+        "outputs": random_floats(2, WIDTH, 8),
+        "ids": random_ids(2, WIDTH),
+        "length": LENGTH,
+    }
+
+
+def decode(decoder, inputs, training):
+    encoded = {"outputs": inputs["outputs"], "length": inputs["length"]}
+    target = {"ids": inputs["ids"], "length": inputs["length"]}
+    return decoder(encoded, target, training=training)["logits"]
+
+
+def case(name, **params):
+    def make(policy):
+        return TransformerDecoder({**PARAMS, **params}, DataSpec(9, 9), policy)
+
+    padded = ("outputs", "ids")
+    return LayerCase(
+        name, make, encoded_and_target, decode, padded=padded, float32_output=True
+    )
+
+
+CASES = (
+    case("pre_norm"),
+    case("post_norm_untied", norm_order="post", tie_embeddings=False),
+)
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("case", CASES, ids=name_of)
+def test_law(case, policy, law):
+    law(case, policy)

@@ -1,0 +1,203 @@
+"""The decoder's law: ``call`` equals the sequence of ``step``s."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from oseq.contracts import DataSpec
+from oseq.decoders import TransformerDecoder
+from oseq.layers.token_embedding import TokenEmbedding
+from tests.unit.layer_laws import POLICIES, close, random_floats, random_ids
+
+VOCABULARY = 9
+SPEC = DataSpec(VOCABULARY, VOCABULARY)
+PARAMS = {
+    "num_hidden_layers": 1,
+    "hidden_size": 8,
+    "num_heads": 2,
+    "filter_size": 16,
+    "attention_dropout": 0.1,
+    "relu_dropout": 0.1,
+    "layer_postprocess_dropout": 0.1,
+}
+NUM_STEPS = 4
+
+
+def encoded(policy, rows=2):
+    outputs = tf.constant(random_floats(rows, 5, 8), policy)
+    return {"outputs": outputs, "length": tf.constant([5, 3][:rows])}
+
+
+def taught(decoder, encoder_output, ids):
+    length = tf.fill([ids.shape[0]], ids.shape[1])
+    return decoder(encoder_output, {"ids": tf.constant(ids), "length": length})
+
+
+def stepped(decoder, state, ids):
+    """Returns the logits [N, T, V] of ``step`` after ``step``."""
+    history = np.pad(ids[:, :-1], [[0, 0], [1, 0]], constant_values=SPEC.bos_id)
+    logits = []
+    for index in range(ids.shape[1]):
+        tokens = tf.constant(history[:, index])
+        step_logits, state = decoder.step(tokens, tf.constant(index), state)
+        assert step_logits.dtype == tf.float32
+        assert step_logits.shape == (ids.shape[0], VOCABULARY)
+        logits.append(step_logits)
+    return tf.stack(logits, axis=1)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(("norm_order", "tied"), [("pre", True), ("post", False)])
+def test_call_equals_the_sequence_of_steps(norm_order, tied, policy):
+    params = {
+        **PARAMS,
+        "num_hidden_layers": 2,
+        "norm_order": norm_order,
+        "tie_embeddings": tied,
+    }
+    decoder = TransformerDecoder(params, SPEC, policy)
+    ids = random_ids(2, NUM_STEPS)
+    source = encoded(policy)
+
+    logits = taught(decoder, source, ids)["logits"]
+    state = decoder.initial_state(source, tf.constant(NUM_STEPS))
+
+    # 16 bits: the same numbers, summed in another order and rounded after each of
+    # some ten sublayers.
+    assert close(stepped(decoder, state, ids), logits, policy, roundings=16)
+
+
+@pytest.mark.parametrize("norm", ["layernorm_L1", "batch_norm"])
+def test_call_equals_steps_under_every_norm(norm):
+    decoder = TransformerDecoder(
+        {**PARAMS, "norm_params": {"type": norm}}, SPEC, "float32"
+    )
+    ids = random_ids(2, NUM_STEPS)
+    source = encoded("float32")
+
+    logits = taught(decoder, source, ids)["logits"]
+    state = decoder.initial_state(source, tf.constant(NUM_STEPS))
+
+    assert close(stepped(decoder, state, ids), logits, "float32", roundings=16)
+
+
+@pytest.mark.parametrize("policy", ["float32", "bfloat16"])
+def test_beams_step_like_examples_of_their_own(policy):
+    """N = B * K rows: K copies of each source, each with its own history."""
+    decoder = TransformerDecoder(PARAMS, SPEC, policy)
+    source = encoded(policy)
+    beams = 3
+    ids = random_ids(2 * beams, NUM_STEPS)
+    repeated = {name: tf.repeat(value, beams, axis=0) for name, value in source.items()}
+
+    logits = taught(decoder, repeated, ids)["logits"]
+    state = tf.nest.map_structure(
+        lambda leaf: tf.repeat(leaf, beams, axis=0),
+        decoder.initial_state(source, tf.constant(NUM_STEPS)),
+    )
+
+    assert close(stepped(decoder, state, ids), logits, policy, roundings=16)
+
+
+def test_a_cache_longer_than_needed_changes_nothing():
+    decoder = TransformerDecoder(PARAMS, SPEC, "float32")
+    ids = random_ids(2, NUM_STEPS)
+    source = encoded("float32")
+
+    logits = taught(decoder, source, ids)["logits"]
+    state = decoder.initial_state(source, tf.constant(NUM_STEPS + 7))
+
+    assert close(stepped(decoder, state, ids), logits, "float32", roundings=16)
+
+
+def test_steps_in_a_graph_with_a_traced_index_equal_call():
+    decoder = TransformerDecoder(PARAMS, SPEC, "float32")
+    ids = random_ids(2, NUM_STEPS)
+    source = encoded("float32")
+    logits = taught(decoder, source, ids)["logits"]
+    step = tf.function(decoder.step)
+    state = decoder.initial_state(source, tf.constant(NUM_STEPS))
+
+    stepping = []
+    for index, tokens in enumerate(([SPEC.bos_id] * 2, ids[:, 0], ids[:, 1])):
+        step_logits, state = step(tf.constant(tokens), tf.constant(index), state)
+        stepping.append(step_logits)
+
+    assert close(tf.stack(stepping, axis=1), logits[:, :3], "float32", roundings=16)
+
+
+def test_a_position_does_not_see_its_own_target_nor_later_ones():
+    decoder = TransformerDecoder(PARAMS, SPEC, "float32")
+    ids = random_ids(2, NUM_STEPS)
+    changed = ids.copy()
+    changed[:, 2:] = (changed[:, 2:] + 1) % VOCABULARY
+    source = encoded("float32")
+
+    logits = taught(decoder, source, ids)["logits"]
+    others = taught(decoder, source, changed)["logits"]
+
+    assert close(others[:, :3], logits[:, :3], "float32")
+    assert not close(others[:, 3], logits[:, 3], "float32")
+
+
+@pytest.mark.parametrize("policy", ["float32", "bfloat16"])
+def test_alignment_is_a_distribution_over_the_valid_source(policy):
+    decoder = TransformerDecoder(PARAMS, SPEC, policy)
+
+    alignment = taught(decoder, encoded(policy), random_ids(2, NUM_STEPS))["alignment"]
+
+    assert alignment.dtype == tf.float32
+    assert alignment.shape == (2, NUM_STEPS, 5)
+    np.testing.assert_allclose(tf.reduce_sum(alignment, axis=-1), 1.0, rtol=1e-5)
+    assert np.all(alignment[0] > 0)
+    assert np.all(alignment[1, :, 3:] == 0)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_projection_makes_the_logits(policy):
+    decoder = TransformerDecoder(PARAMS, SPEC, policy)
+
+    outputs = taught(decoder, encoded(policy), random_ids(2, NUM_STEPS))
+
+    inputs, kernel = outputs["projection"]
+    assert inputs.dtype.name == kernel.dtype.name == policy
+    product = tf.einsum(
+        "bth,vh->btv", tf.cast(inputs, tf.float32), tf.cast(kernel, tf.float32)
+    )
+    assert close(outputs["logits"], product, policy)
+
+
+def test_tied_tables_are_one_and_untied_ones_two():
+    source, ids = encoded("float32"), random_ids(2, NUM_STEPS)
+    tied = TransformerDecoder(PARAMS, SPEC, "float32")
+    untied = TransformerDecoder({**PARAMS, "tie_embeddings": False}, SPEC, "float32")
+    taught(tied, source, ids)
+    taught(untied, source, ids)
+
+    def tables(decoder):
+        paths = [variable.path for variable in decoder.trainable_variables]
+        return [path for path in paths if path.endswith("/table")]
+
+    assert len(tables(tied)) == 1
+    assert len(tables(untied)) == 2
+    assert not np.array_equal(untied.embedding.table, untied.output_table.table)
+
+
+def test_an_embedding_that_is_given_is_used():
+    embedding = TokenEmbedding(VOCABULARY, 8, name="shared", dtype="float32")
+    decoder = TransformerDecoder(PARAMS, SPEC, "float32", embedding)
+
+    taught(decoder, encoded("float32"), random_ids(2, NUM_STEPS))
+
+    assert decoder.embedding is embedding
+    tables = [v for v in decoder.trainable_variables if v.path.endswith("/table")]
+    assert tables == [embedding.table]
+
+
+def test_a_given_embedding_of_another_width_is_refused():
+    embedding = TokenEmbedding(VOCABULARY, 12, name="shared", dtype="float32")
+
+    with pytest.raises(ValueError, match="hidden_size.*12.*8"):
+        TransformerDecoder(PARAMS, SPEC, "float32", embedding)
