@@ -1,0 +1,92 @@
+"""Attention: against NumPy, in steps, and with nothing to attend to."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from oseq.layers import masks
+from oseq.layers.attention import CrossAttention, SelfAttention
+from tests.unit.layer_laws import LENGTH, POLICIES, close, random_floats
+
+INPUTS = random_floats(2, 5, 8)
+
+
+def attention(kind=SelfAttention, policy="float32"):
+    return kind(8, 2, 0.0, name="attention", dtype=policy)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_steps_equal_one_causal_pass(policy):
+    layer = attention(policy=policy)
+    inputs = tf.constant(INPUTS, policy)
+    expected = layer(inputs, masks.causal_mask(tf.constant(5)))
+    cache = layer.empty_cache(tf.constant(2), tf.constant(5))
+    assert cache.key.shape == cache.value.shape == (2, 2, 5, 4)
+    assert cache.key.dtype.name == policy
+
+    outputs = []
+    for index in range(5):
+        here = inputs[:, index : index + 1]
+        output, cache = layer.step(here, tf.constant(index), cache)
+        outputs.append(output)
+
+    assert close(tf.concat(outputs, axis=1), expected, policy)
+
+
+def test_weights_are_a_distribution_over_what_is_visible():
+    layer = attention(CrossAttention)
+    mask = masks.padding_mask(tf.constant(LENGTH), tf.constant(5))
+
+    _, weights = layer(INPUTS, random_floats(2, 5, 8, seed=1), mask)
+
+    assert weights.shape == (2, 2, 5, 5)
+    np.testing.assert_allclose(tf.reduce_sum(weights, axis=-1), 1.0, rtol=1e-5)
+    assert not np.any(weights[1, :, :, LENGTH[1] :])
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_source_of_length_zero_gives_finite_outputs_and_gradients(policy):
+    layer = attention(CrossAttention, policy)
+    mask = masks.padding_mask(tf.constant([0, 3]), tf.constant(5))
+    inputs = tf.constant(INPUTS, policy)
+
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        outputs, _ = layer(inputs, inputs, mask)
+        total = tf.reduce_sum(tf.cast(outputs, tf.float32))
+
+    assert np.isfinite(tf.cast(outputs, tf.float32)).all()
+    assert np.isfinite(tf.cast(tape.gradient(total, inputs), tf.float32)).all()
+
+
+def test_memory_made_before_is_attended_to_alike():
+    layer = attention(CrossAttention)
+    source = random_floats(2, 5, 8, seed=1)
+    mask = masks.padding_mask(tf.constant(LENGTH), tf.constant(5))
+
+    outputs, weights = layer(INPUTS, source, mask)
+    later, later_weights = layer.attend_to(INPUTS, layer.memory(source), mask)
+
+    np.testing.assert_allclose(later, outputs, atol=1e-6)
+    np.testing.assert_allclose(later_weights, weights, atol=1e-6)
+
+
+def test_heads_must_divide_the_hidden_size():
+    with pytest.raises(ValueError, match="hidden_size 8 .* num_heads 3"):
+        SelfAttention(8, 3, 0.0, name="attention", dtype="float32")
+
+
+def test_masks():
+    padding = masks.padding_mask(tf.constant([2, 0, 3]), tf.constant(3))
+    causal = masks.causal_mask(tf.constant(3))
+
+    assert padding.shape == (3, 1, 1, 3) and padding.dtype == tf.bool
+    assert padding[:, 0, 0].numpy().tolist() == [
+        [True, True, False],
+        [False, False, False],
+        [True, True, True],
+    ]
+    assert causal.shape == (1, 1, 3, 3) and causal.dtype == tf.bool
+    assert causal[0, 0].numpy().tolist() == np.tri(3, dtype=bool).tolist()
