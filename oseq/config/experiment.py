@@ -128,7 +128,8 @@ def _length() -> dict[str, Param]:
 
 def _reports() -> dict[str, Param]:
     def every(meaning: str, default: int | None) -> Param:
-        return Param(int, f"steps between {meaning}; None: never", default, minimum=1)
+        help_line = f"steps between {meaning}; None: never"
+        return Param((int, None), help_line, default, minimum=1)
 
     return {
         "print_loss_steps": every("progress lines", 10),

@@ -56,7 +56,9 @@ def _tiny_data(cache: Path) -> list[str]:
         cache,
         source_file=corpus / "train.en.gz",
         target_file=corpus / "train.de.gz",
-        sentencepiece_model=cache / "multi30k-en-de.8000.model",
+        # Without pieces for single bytes, as the peers' subword models are.
+        sentencepiece_model=cache / "multi30k-en-de.8000-plain.model",
+        sentencepiece_byte_fallback=False,
     )
 
 
