@@ -15,7 +15,7 @@ from oseq.layers.linear import Linear
 from oseq.layers.normalization import LayerNorm
 from oseq.layers.token_embedding import TokenEmbedding
 
-ROWS, SIZE, VOCABULARY = 4096, 8, 20
+ROWS, SIZE, VOCABULARY = 4096, 8, 5
 # Relative error of a whole gradient: half an epsilon for every rounding on the way.
 TOLERANCE = {"bfloat16": 2.0**-7, "float16": 2.0**-9}
 
