@@ -6,6 +6,7 @@ import abc
 
 from oseq.component import LayerComponent
 from oseq.contracts import EncoderOutput, Source
+from oseq.layers.token_embedding import TokenEmbedding
 
 
 class Encoder(LayerComponent):
@@ -15,7 +16,7 @@ class Encoder(LayerComponent):
       embedding: the table of source tokens, for decoders that share it; or None.
     """
 
-    embedding = None
+    embedding: TokenEmbedding | None = None
 
     @abc.abstractmethod
     def call(self, source: Source, training: bool = False) -> EncoderOutput:

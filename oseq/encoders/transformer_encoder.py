@@ -32,15 +32,16 @@ class TransformerEncoder(Encoder):
         name: str = "transformer_encoder",
     ):
         super().__init__(params, spec, policy, name=name)
-        self.embedding = TokenEmbedding(
+        embedding = TokenEmbedding(
             spec.source_vocab_size,
             self.params["hidden_size"],
             **self.weight_options,
             name="embedding",
             dtype=policy,
         )
+        self.embedding = embedding
         self.input_layer = TransformerInput(
-            self.embedding,
+            embedding,
             self.params["layer_postprocess_dropout"],
             name="input",
             dtype=policy,
