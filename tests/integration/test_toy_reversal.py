@@ -33,7 +33,7 @@ def test_float16_skips_the_overflows_of_a_scale_too_large_and_then_trains(workpl
         "--loss_scaling=Backoff",
         "--loss_scaling_params/scale_init=2e30",
         "--loss_scaling_params/scale_max=2e30",
-        "--loss_scaling_params/scale_factor=1e9",
+        "--loss_scaling_params/step_factor=1e9",
         "--print_loss_steps=2",
         "--save_summaries_steps=2",
         "--max_steps=4",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from oseq.training import checkpoint as checkpoints
 from tests.integration import toy
 
 POLICIES = "oseq.optimizers.lr_policies"
@@ -203,10 +202,9 @@ def test_whole_batch_norms_state_is_kept(workplace):
 
 
 def test_the_seed_decides_about_everything(workplace):
-    one = weights_after("--random_seed=3")
+    _, one = train("--random_seed=3")
     toy.succeed(*TINY, "--max_steps=2", "--random_seed=3", "--logdir=again")
     toy.succeed(*TINY, "--max_steps=2", "--random_seed=4", "--logdir=other")
-    again = checkpoints.read(checkpoints.find("again")).under("weights")
-    other = checkpoints.read(checkpoints.find("other")).under("weights")
-    assert all((one[name] == again[name]).all() for name in one)
-    assert any((one[name] != other[name]).any() for name in one)
+    toy.assert_same_state(one, toy.newest("again"))
+    other = toy.newest("other").under("weights")
+    assert any((other[name] != one.under("weights")[name]).any() for name in other)

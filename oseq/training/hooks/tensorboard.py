@@ -97,7 +97,8 @@ class TensorBoardHook(Hook):
         self._writer.flush()
 
     def end(self, trainer: Trainer) -> None:
-        self._writer.close()
+        # Not closed: the end of another hook may bring one more evaluation.
+        self._writer.flush()
 
     def _draw_attention(self, trainer: Trainer) -> None:
         if self._data_layer is None:
