@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration import toy
+pytest.register_assert_rewrite("tests.integration.toy")
+
+from tests.integration import toy  # noqa: E402
 
 
 @pytest.fixture(scope="session")
