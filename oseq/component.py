@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import keras
-
 from oseq.config.params import Param, check_params
 from oseq.contracts import DataSpec
+from oseq.layers.composite import Composite
 
 
-class LayerComponent(keras.layers.Layer):
+class LayerComponent(Composite):
     """A Keras layer that is configured by a dict of declared parameters.
 
     Args:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import keras
 import tensorflow as tf
 
 from oseq.config.params import Param
@@ -21,6 +20,7 @@ from oseq.decoders.decoder import AutoregressiveDecoder
 from oseq.encoders.transformer_params import OPTIONAL_PARAMS, REQUIRED_PARAMS
 from oseq.layers import masks
 from oseq.layers.attention import CrossAttention, KeyValue, SelfAttention
+from oseq.layers.composite import Composite
 from oseq.layers.feed_forward import FeedForward
 from oseq.layers.normalization import make_norm
 from oseq.layers.token_embedding import TokenEmbedding
@@ -178,7 +178,7 @@ def _logits(inputs: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
     return tf.reshape(logits, [shape[0], shape[1], kernel.shape[0]])
 
 
-class TransformerDecoderLayer(keras.layers.Layer):
+class TransformerDecoderLayer(Composite):
     """One layer; ``call`` sees a whole target, ``step`` one position of it."""
 
     def __init__(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import keras
 import tensorflow as tf
 
 from oseq.config.params import Param
@@ -14,6 +13,7 @@ from oseq.encoders.encoder import Encoder
 from oseq.encoders.transformer_params import OPTIONAL_PARAMS, REQUIRED_PARAMS
 from oseq.layers import masks
 from oseq.layers.attention import SelfAttention
+from oseq.layers.composite import Composite
 from oseq.layers.feed_forward import FeedForward, without_padding
 from oseq.layers.normalization import make_norm
 from oseq.layers.token_embedding import TokenEmbedding
@@ -88,7 +88,7 @@ class TransformerEncoder(Encoder):
         return {"outputs": outputs, "length": length}
 
 
-class TransformerEncoderLayer(keras.layers.Layer):
+class TransformerEncoderLayer(Composite):
     """Self-attention and a feed-forward network, each in a residual connection."""
 
     def __init__(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import keras
 import tensorflow as tf
 
+from oseq.layers.composite import Composite
 from oseq.layers.dropout import Dropout
 from oseq.layers.linear import Linear
 
@@ -22,7 +22,7 @@ class KeyValue(NamedTuple):
     value: tf.Tensor  # [B, A, S, D]
 
 
-class _MultiHeadAttention(keras.layers.Layer):
+class _MultiHeadAttention(Composite):
     """Common part: attention of split heads, and the output map.
 
     Args:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import keras
 import tensorflow as tf
 
+from oseq.layers.composite import Composite
 from oseq.layers.dropout import Dropout
 from oseq.layers.linear import Linear
 
 
-class FeedForward(keras.layers.Layer):
+class FeedForward(Composite):
     """Two linear maps with ReLU between ("Attention Is All You Need", eq. 2).
 
     Args:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import keras
 import tensorflow as tf
 
 from oseq.layers import positions
+from oseq.layers.composite import Composite
 from oseq.layers.dropout import Dropout
 from oseq.layers.normalization import make_norm
 from oseq.layers.token_embedding import TokenEmbedding
 
 
-class Residual(keras.layers.Layer):
+class Residual(Composite):
     """The connection around a sublayer: norm, dropout and residual sum.
 
     Pre-norm is ``x + dropout(f(norm(x)))``; post-norm, as first published, is
@@ -48,7 +48,7 @@ class Residual(keras.layers.Layer):
         return self.norm(outputs, valid=valid, training=training)
 
 
-class TransformerInput(keras.layers.Layer):
+class TransformerInput(Composite):
     """Token vectors plus sinusoidal positions, with dropout.
 
     Args:

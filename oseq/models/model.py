@@ -6,13 +6,12 @@ import abc
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import keras
-
 from oseq.config.params import Param, check_params
 from oseq.contracts import Batch, DataSpec, DecoderOutput, LossOutput, Result
+from oseq.layers.composite import Composite
 
 
-class Model(keras.layers.Layer):
+class Model(Composite):
     """Computes; does not train, read files or save.
 
     It is a ``Layer``, not a ``keras.Model``, which already owns ``compute_loss``,

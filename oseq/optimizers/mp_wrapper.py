@@ -118,8 +118,7 @@ class MixedPrecisionOptimizerWrapper:
         """Gives the model's 16-bit weights the masters' values, rounded."""
         for path, variable in self._variables.items():
             if self.masters[path] is not variable:
-                master = self.masters[path].value
-                variable.assign(tf.saturate_cast(master, variable.dtype))
+                variable.assign(_rounded(self.masters[path].value, variable.dtype))
 
     def overflowing(self) -> list[str]:
         """Returns the variables whose gradients overflowed in the last skipped update.
@@ -200,7 +199,12 @@ class MixedPrecisionOptimizerWrapper:
     ) -> None:
         factors = self._factors(norms, gradient_norm, learning_rate)
         if divisor is not None:
-            factors = [factor / divisor for factor in factors or [1.0] * len(gradients)]
+            inverse = 1.0 / divisor
+            factors = (
+                [inverse] * len(gradients)
+                if factors is None
+                else [factor * inverse for factor in factors]
+            )
         if factors is not None:
             # The only pass over the gradients: it unscales, averages and clips.
             gradients = [
@@ -233,6 +237,16 @@ class MixedPrecisionOptimizerWrapper:
             return None
         largest = tf.stack([tf.reduce_max(tf.abs(gradient)) for gradient in gradients])
         return tf.reduce_max(largest) / (1.0 if divisor is None else divisor)
+
+
+def _rounded(master: tf.Tensor, dtype: str) -> tf.Tensor:
+    """Returns a master in a weight's dtype; what float16 cannot hold is its limit."""
+    # bfloat16 has the range of float32: clipping there would be a pass for nothing.
+    return (
+        tf.saturate_cast(master, dtype)
+        if dtype == "float16"
+        else tf.cast(master, dtype)
+    )
 
 
 def _master_of(variable: keras.Variable) -> keras.Variable:

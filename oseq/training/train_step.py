@@ -39,7 +39,7 @@ class _Sums(NamedTuple):
     num_tokens: tf.Tensor
     source_tokens: tf.Tensor
     num_padded: tf.Tensor
-    gradients: list[tf.Tensor]  # weighted, still scaled
+    gradients: list[tf.Tensor]  # still scaled; weighted unless there is one batch
 
 
 class TrainStep:
@@ -64,6 +64,8 @@ class TrainStep:
         use_xla_jit: bool = False,
     ):
         self.iter_size = iter_size
+        # A micro-batch alone needs no weighting: its mean is the update's.
+        self._is_alone = iter_size == 1 and worker.size == 1
         self._model = model
         self._optimizer = optimizer
         self._worker = worker
@@ -84,7 +86,9 @@ class TrainStep:
         flat = self._worker.all_reduce_sum(flat)
         sums = tf.nest.pack_sequence_as(sums, flat)
         weight = tf.maximum(sums.weight, 1e-9)
-        update = self._optimizer.apply(sums.gradients, denominator=weight)
+        update = self._optimizer.apply(
+            sums.gradients, denominator=None if self._is_alone else weight
+        )
         return StepResult(
             sums.total / weight,
             sums.total,
@@ -123,6 +127,7 @@ class TrainStep:
         gradients = tape.gradient(
             mean, values, unconnected_gradients=tf.UnconnectedGradients.ZERO
         )
+        dense = [_dense(gradient) for gradient in gradients]
         tokens = _num_valid(batch["target"])
         source_tokens = _num_valid(batch["source"])
         positions = _num_positions(batch["target"]) + _num_positions(batch["source"])
@@ -132,7 +137,7 @@ class TrainStep:
             tokens,
             source_tokens,
             positions - tokens - source_tokens,
-            [loss.weight * _dense(gradient) for gradient in gradients],
+            dense if self._is_alone else [loss.weight * each for each in dense],
         )
 
 
