@@ -9,8 +9,10 @@ the micro-batches hold different numbers of tokens.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
+import keras
 import tensorflow as tf
 
 from oseq.contracts import Batch
@@ -59,7 +61,7 @@ class TrainStep:
         model: Model,
         optimizer: MixedPrecisionOptimizerWrapper,
         worker: Worker,
-        variables: list,
+        variables: Sequence[keras.Variable],
         iter_size: int = 1,
         use_xla_jit: bool = False,
     ):
@@ -106,7 +108,7 @@ class TrainStep:
         if self.iter_size == 1:
             return flat
 
-        def add_one(count: tf.Tensor, *sums: tf.Tensor):
+        def add_one(count: tf.Tensor, *sums: tf.Tensor) -> tuple[tf.Tensor, ...]:
             more = tf.nest.flatten(self._micro_batch(next(iterator)))
             return count + 1, *(a + b for a, b in zip(sums, more, strict=True))
 
@@ -152,10 +154,10 @@ def _dense(gradient: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:
     return tf.cast(tf.convert_to_tensor(gradient), tf.float32)
 
 
-def _num_valid(side) -> tf.Tensor:
+def _num_valid(side: Mapping[str, Any]) -> tf.Tensor:
     return tf.cast(tf.reduce_sum(side["length"]), tf.float32)
 
 
-def _num_positions(side) -> tf.Tensor:
+def _num_positions(side: Mapping[str, Any]) -> tf.Tensor:
     values = side["ids"] if "ids" in side else side["features"]
     return tf.cast(tf.reduce_prod(tf.shape(values)[:2]), tf.float32)

@@ -91,14 +91,13 @@ def test_training_twice_as_long_is_training_and_resuming(undisturbed, workplace)
 
     assert list(toy.losses(first)) == [10, 20]
     assert list(toy.losses(second)) == [30, 40]
-    assert toy.losses(first) | toy.losses(second) == toy.losses(whole)
+    assert toy.losses(first) | toy.losses(second) == pytest.approx(
+        toy.losses(whole), rel=1e-3
+    )
     toy.assert_same_state(toy.newest("run"), toy.newest(whole_logdir))
     losses = toy.curves("run")["train/loss"]
     assert list(losses) == [10, 20, 30, 40]
-    np.testing.assert_array_equal(
-        list(losses.values()),
-        list(toy.curves(whole_logdir)["train/loss"].values()),
-    )
+    assert losses == pytest.approx(toy.curves(whole_logdir)["train/loss"], rel=1e-3)
 
 
 def test_a_run_killed_again_and_again_ends_like_an_undisturbed_one(
