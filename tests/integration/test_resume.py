@@ -7,7 +7,6 @@ import signal
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from oseq.training import checkpoint as checkpoints
