@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from oseq.config.params import ConfigError
 from oseq.distributed.worker import Worker
 from oseq.precision import PRECISIONS, Precision, get_precision
 
@@ -21,12 +22,18 @@ def prepare_devices(params: Mapping[str, Any], worker: Worker) -> None:
     ``gpu_ids`` name the devices of this host's workers in the order of their local
     ranks; ``num_gpus: 0`` computes on the CPU. Memory is taken as it is needed, and
     float32 products may use TF32.
+
+    Raises:
+      ConfigError: ``gpu_ids`` names a GPU that is not there.
     """
     gpus = tf.config.list_physical_devices("GPU")
     if params["num_gpus"] == 0 or not gpus:
         tf.config.set_visible_devices([], "GPU")
         return
     gpu_ids = params["gpu_ids"] or range(len(gpus))
+    absent = [number for number in gpu_ids if not 0 <= number < len(gpus)]
+    if absent:
+        raise ConfigError(f"gpu_ids: there is no GPU {absent[0]}, only {len(gpus)}")
     gpu = gpus[gpu_ids[worker.local_rank % len(gpu_ids)]]
     tf.config.set_visible_devices([gpu], "GPU")
     tf.config.experimental.set_memory_growth(gpu, True)

@@ -184,7 +184,10 @@ def _optimization() -> dict[str, Param]:
             resolve=_resolve_loss_scaling,
         ),
         "ema_decay": Param(
-            float, "decay of a moving average of the weights; None: off", minimum=0
+            float,
+            "decay of a moving average of the weights; None: off",
+            minimum=0,
+            below=1,
         ),
         "freeze_variables_regex": Param(
             str, "variables whose path matches from its start are not trained"

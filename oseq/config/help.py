@@ -66,6 +66,8 @@ def _facts(param: Param, is_required: bool) -> str:
     facts = describe(param.accepts)
     if param.minimum is not None:
         facts += f", at least {param.minimum}"
+    if param.below is not None:
+        facts += f", below {param.below}"
     if is_required:
         return f"{facts}; required"
     if param.default is OMITTED:

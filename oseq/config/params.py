@@ -59,6 +59,7 @@ class Param:
       schema_of: for a dict, who declares its keys: the name of the sibling key that
         holds a class, e.g. ``encoder`` for ``encoder_params``, or the class itself.
       minimum: the smallest number allowed.
+      below: a number that is too large already, e.g. 1 for a rate.
       resolve: turns the sibling's value into a class where it may be a mere name,
         e.g. ``optimizer: "Adam"``; returns None for "declares no keys".
     """
@@ -68,6 +69,7 @@ class Param:
     default: Any = None
     schema_of: Any = None
     minimum: float | None = None
+    below: float | None = None
     resolve: Callable[[Any], Any] | None = None
 
 
@@ -154,6 +156,8 @@ def problem_of_value(param: Param, is_required: bool, value: Any) -> str | None:
     # Negated, so that NaN is refused too.
     if param.minimum is not None and is_number and not value >= param.minimum:
         return f"must be at least {param.minimum}, got {value!r}"
+    if param.below is not None and is_number and not value < param.below:
+        return f"must be below {param.below}, got {value!r}"
     return None
 
 

@@ -78,12 +78,6 @@ def _one_gpu_per_process(params: Params) -> str | None:
     return None
 
 
-def _decay_is_below_one(params: Params) -> str | None:
-    if params["ema_decay"] is not None and params["ema_decay"] >= 1:
-        return f"ema_decay: must be below 1, got {params['ema_decay']}"
-    return None
-
-
 def _regex_compiles(params: Params) -> str | None:
     try:
         re.compile(params["freeze_variables_regex"] or "")
@@ -131,7 +125,6 @@ _ALWAYS: list[tuple[tuple[str, ...], Rule]] = [
     (("batch_size_per_gpu", "batch_tokens_per_gpu"), _one_kind_of_batch),
     (("max_steps", "num_epochs"), _one_length),
     (("num_gpus", "gpu_ids", "use_horovod"), _one_gpu_per_process),
-    (("ema_decay",), _decay_is_below_one),
     (("freeze_variables_regex",), _regex_compiles),
 ]
 _TRAIN: list[tuple[tuple[str, ...], Rule]] = [

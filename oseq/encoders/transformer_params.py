@@ -30,10 +30,15 @@ REQUIRED_PARAMS = {
     "hidden_size": Param(int, "width of the model, H", minimum=1),
     "num_heads": Param(int, "attention heads; divides hidden_size", minimum=1),
     "filter_size": Param(int, "width of the feed-forward layers", minimum=1),
-    "attention_dropout": Param(float, "rate on attention weights", minimum=0),
-    "relu_dropout": Param(float, "rate inside the feed-forward layers", minimum=0),
+    "attention_dropout": Param(float, "rate on attention weights", minimum=0, below=1),
+    "relu_dropout": Param(
+        float, "rate inside the feed-forward layers", minimum=0, below=1
+    ),
     "layer_postprocess_dropout": Param(
-        float, "rate on each sublayer's output and on the embeddings", minimum=0
+        float,
+        "rate on each sublayer's output and on the embeddings",
+        minimum=0,
+        below=1,
     ),
 }
 

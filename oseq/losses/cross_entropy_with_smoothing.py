@@ -24,7 +24,11 @@ class CrossEntropyWithSmoothing(SequenceLoss):
             ),
             "do_mask": Param(bool, "leave padded positions out", True),
             "label_smoothing": Param(
-                float, "share of the target spread over all tokens", 0.0, minimum=0
+                float,
+                "share of the target spread over all tokens",
+                0.0,
+                minimum=0,
+                below=1,
             ),
         }
 

@@ -21,7 +21,11 @@ class PaddedCrossEntropyLossWithSmoothing(SequenceLoss):
     def get_optional_params() -> dict[str, Param]:
         return {
             "label_smoothing": Param(
-                float, "share of the target spread over the others", 0.0, minimum=0
+                float,
+                "share of the target spread over the others",
+                0.0,
+                minimum=0,
+                below=1,
             ),
         }
 

@@ -229,3 +229,15 @@ def test_a_policys_injected_keys_are_not_required():
     }
     assert problems_of(poly_decay, {"learning_rate": 1, "power": "x"})
     assert not problems_of(poly_decay, {"learning_rate": 1, "decay_steps": 100})
+
+
+def test_a_number_that_is_too_large_already_is_refused():
+    class Layer:
+        get_required_params = staticmethod(dict)
+        get_optional_params = staticmethod(
+            lambda: {"dropout": Param(float, "a rate", 0.0, minimum=0, below=1)}
+        )
+
+    assert check_params(Layer, {"dropout": 0.99})["dropout"] == 0.99
+    with pytest.raises(ConfigError, match="dropout: must be below 1, got 1.0"):
+        check_params(Layer, {"dropout": 1.0})
