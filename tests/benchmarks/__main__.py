@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.benchmarks.report import REPOSITORY, make_parser
 
-NAMES = ("matmul", "training", "loader", "startup", "decoding", "peers")
+NAMES = ("matmul", "training", "steps", "loader", "startup", "decoding", "peers")
 
 
 def main() -> int:

@@ -40,26 +40,35 @@ class TrainingSpeed:
 
 
 def measure_training(
-    size: str, dtype: str, updates: int, warm_up: int
+    size: str, dtype: str, updates: int, warm_up: int, plain: str | None = None
 ) -> TrainingSpeed:
-    """Trains in a process of its own for ``warm_up`` and ``updates`` more updates."""
+    """Trains in a process of its own for ``warm_up`` and ``updates`` more updates.
+
+    ``plain`` names a part of ``plain.py`` to be done the plain way.
+    """
     return TrainingSpeed(
         **run_module(
             "tests.benchmarks.training_process",
             *(f"--size={size}", f"--dtype={dtype}"),
             *(f"--updates={updates}", f"--warm_up={warm_up}"),
+            *([f"--plain={plain}"] if plain else []),
         )
     )
 
 
-def _train(size: str, dtype: str, updates: int, warm_up: int) -> TrainingSpeed:
+def _train(
+    size: str, dtype: str, updates: int, warm_up: int, plain: str | None
+) -> TrainingSpeed:
     from oseq.build import build_trainer
     from oseq.config.loader import load_config
     from oseq.config.options import Options
     from oseq.config.overrides import parse_overrides
     from tests.benchmarks.flops import TransformerShape, update_flops
     from tests.benchmarks.hooks import StepTimer
+    from tests.benchmarks.plain import PLAIN
 
+    if plain is not None:
+        PLAIN[plain]()
     with tempfile.TemporaryDirectory() as logdir:
         arguments = [
             *arguments_of(size),
@@ -100,6 +109,7 @@ def main() -> None:
     parser.add_argument("--dtype", choices=DTYPES, required=True)
     parser.add_argument("--updates", type=int, required=True)
     parser.add_argument("--warm_up", type=int, required=True)
+    parser.add_argument("--plain")
     arguments = parser.parse_args()
     print(json.dumps(dataclasses.asdict(_train(**vars(arguments)))))
 
