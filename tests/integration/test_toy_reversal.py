@@ -10,7 +10,14 @@ from tests.integration import toy
 SOURCE = "data/toy-reversal/test/source.txt"
 
 
-@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        "float32",
+        "mixed_bfloat16",
+        pytest.param("mixed", marks=pytest.mark.slow),  # K18: slow on CPUs
+    ],
+)
 def test_the_example_learns_to_reverse(workplace, dtype):
     toy.write_corpus(workplace / "data/toy-reversal", train=10_000, valid=200, test=500)
     outcome = toy.succeed(

@@ -8,12 +8,12 @@ from oseq.decoders import TransformerDecoder
 from oseq.encoders import TransformerEncoder
 from oseq.losses import PaddedCrossEntropyLossWithSmoothing
 from oseq.models import Text2Text
-from oseq.optimizers.lr_policies import transformer_policy
+from oseq.optimizers.lr_policies import poly_decay
 
 corpus = "data/cldr-en-de"
 hidden_size = 192
 num_layers = 3
-dropout = 0.1
+dropout = 0.0
 
 base_model = Text2Text
 
@@ -21,22 +21,19 @@ base_params = {
     "logdir": "runs/cldr-en-de",
     "random_seed": 1,
     "dtype": "mixed_bfloat16",
-    "max_steps": 1000,
-    "eval_steps": 500,
+    "max_steps": 1200,
+    "eval_steps": 600,
     "print_loss_steps": 50,
-    "print_samples_steps": 500,
+    "print_samples_steps": 600,
     "save_summaries_steps": 50,
-    "save_checkpoint_steps": 500,
+    "save_checkpoint_steps": 300,
     "restore_best_checkpoint": True,  # infer takes the best model, not the newest
     "batch_tokens_per_gpu": 4096,
     "optimizer": "Adam",
     "optimizer_params": {"beta_1": 0.9, "beta_2": 0.98, "epsilon": 1e-9},
-    "lr_policy": transformer_policy,
-    "lr_policy_params": {
-        "learning_rate": 2.0,
-        "warmup_steps": 300,
-        "d_model": hidden_size,
-    },
+    # A short run: the rate falls to zero at its end.
+    "lr_policy": poly_decay,
+    "lr_policy_params": {"learning_rate": 4e-3, "power": 1.0, "warmup_steps": 150},
     "encoder": TransformerEncoder,
     "encoder_params": {
         "encoder_layers": num_layers,
