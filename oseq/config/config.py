@@ -35,7 +35,7 @@ _MODES_OF = {
     "infer": ("infer",),
     "interactive_infer": ("infer",),
 }
-_LOG = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,7 +148,7 @@ class Config:
         """
         saved_path = Path(logdir) / SAVED_NAME
         if not saved_path.is_file():
-            _LOG.warning(
+            _log.warning(
                 "%s does not exist: tokenizer, vocabulary and features are taken from "
                 "this config and may differ from the trained model's",
                 saved_path,
@@ -165,7 +165,7 @@ class Config:
                 front_end[key] = given.get(key)
                 continue
             front_end[key] = saved[key]
-            _LOG.warning(
+            _log.warning(
                 "data_layer_params/%s is %r here, but the model was trained with %r; "
                 "using the latter",
                 key,

@@ -10,7 +10,7 @@ from typing import Any
 
 from oseq.config.dotted import dotted_name
 
-_LOG = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 def to_plain(value: Any) -> Any:
@@ -37,7 +37,7 @@ def to_plain(value: Any) -> Any:
         return to_plain(value.tolist())
     name = dotted_name(value) if callable(value) else None
     if name is None:
-        _LOG.warning("%r has no path to import it from: saved as a mere note", value)
+        _log.warning("%r has no path to import it from: saved as a mere note", value)
         return repr(value)
     return name
 

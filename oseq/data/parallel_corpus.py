@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+from collections import Counter
 
 import numpy as np
 
 from oseq.data.tokenized_text import TokenizedText
-from oseq.data.tokenizer import most_common
 
-logger = logging.getLogger("oseq")
+_MAX_SYMBOLS_NAMED = 10
+# What becomes of such lines, by mode: ``select_examples`` does it.
+_BLANK_ACTIONS = {
+    "train": "dropped",
+    "eval": "kept, though a side is empty",
+    "infer": "answered by a blank line",
+}
+_TOO_LONG_ACTIONS = {
+    "train": "dropped",
+    "eval": "kept whole",
+    "infer": "cut to max_length",
+}
+_log = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,37 +57,24 @@ class ParallelCorpus:
 
     def log_report(self, mode: str) -> None:
         """Logs what a user should know of the data before anything is trained."""
-        logger.info(
-            "%s: %d lines read, %d examples",
-            mode, len(self.source), len(self.examples),
-        )  # fmt: skip
+        num_lines, num_examples = len(self.source), len(self.examples)
+        _log.info("%s: %d lines read, %d examples", mode, num_lines, num_examples)
         if len(self.blank):
-            action = {
-                "train": "dropped",
-                "eval": "kept, though a side is empty",
-                "infer": "answered by a blank line",
-            }[mode]
-            logger.warning("%s: blank: %s %s", mode, _places(self.blank), action)
+            action = _BLANK_ACTIONS[mode]
+            _log.warning("%s: blank: %s %s", mode, _places(self.blank), action)
         if len(self.too_long):
-            action = {
-                "train": "dropped",
-                "eval": "kept whole",
-                "infer": "cut to max_length",
-            }[mode]
-            logger.warning(
-                "%s: longer than max_length: %s %s",
-                mode, _places(self.too_long), action,
-            )  # fmt: skip
+            places, action = _places(self.too_long), _TOO_LONG_ACTIONS[mode]
+            _log.warning("%s: longer than max_length: %s %s", mode, places, action)
         for side, text in (("source", self.source), ("target", self.target)):
             if text is not None and text.unknown:
-                logger.warning(
+                frequent = Counter(text.unknown).most_common(_MAX_SYMBOLS_NAMED)
+                _log.warning(
                     "%s: %s: %d unknown symbols, the most frequent: %s",
-                    mode, side, sum(text.unknown.values()),
-                    ", ".join(
-                        f"{symbol!r} {count}"
-                        for symbol, count in most_common(text.unknown).items()
-                    ),
-                )  # fmt: skip
+                    mode,
+                    side,
+                    sum(text.unknown.values()),
+                    ", ".join(f"{symbol!r} {count}" for symbol, count in frequent),
+                )
 
 
 def select_examples(

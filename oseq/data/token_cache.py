@@ -28,7 +28,7 @@ from oseq.data.text_files import read_blocks
 from oseq.data.tokenized_text import TokenizedText, tokenize
 from oseq.data.tokenizer import Tokenizer
 
-logger = logging.getLogger("oseq")
+_log = logging.getLogger(__name__)
 
 FORMAT_VERSION = 1
 _HEADER = "header.json"
@@ -51,7 +51,7 @@ def load_or_tokenize(
         try:
             return _load(folder, tokenizer.vocab_size)
         except (OSError, ValueError, LookupError, TypeError) as error:
-            logger.warning("%s: damaged cache is rebuilt (%s)", folder, error)
+            _log.warning("%s: damaged cache is rebuilt (%s)", folder, error)
             _remove(folder)
     _write(folder, files, tokenizer)
     return _load(folder, tokenizer.vocab_size)

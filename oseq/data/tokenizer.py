@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import itertools
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -65,8 +64,3 @@ def flatten(rows: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
     np.cumsum([len(row) for row in rows], out=offsets[1:])
     flat = itertools.chain.from_iterable(rows)
     return np.fromiter(flat, np.int32, count=int(offsets[-1])), offsets
-
-
-def most_common(counts: Mapping[str, int], number: int = 10) -> dict[str, int]:
-    """Returns the most frequent symbols with their counts."""
-    return dict(Counter(counts).most_common(number))
