@@ -184,7 +184,7 @@ def build_trainer(config: Config, mode: str, options: Options) -> Trainer:
     if options.benchmark:
         hooks = _benchmark_hooks(params, options)
     else:
-        hooks = _training_hooks(config, mode, options, model, data_layer, worker)
+        hooks = _training_hooks(config, mode, options, model, worker)
     trainer = Trainer(
         train_step,
         model,
@@ -195,7 +195,6 @@ def build_trainer(config: Config, mode: str, options: Options) -> Trainer:
         hooks=hooks,
         moving_average=moving_average,
         dtype=precision.name,
-        vocabulary_fingerprint=data_layer.fingerprint,
     )
     if resume_from is not None:
         trainer.restore(resume_from)
@@ -239,12 +238,7 @@ def _build_wrapper(
 
 
 def _training_hooks(
-    config: Config,
-    mode: str,
-    options: Options,
-    model: Model,
-    data_layer: DataLayer,
-    worker: Worker,
+    config: Config, mode: str, options: Options, model: Model, worker: Worker
 ) -> list[Hook]:
     """Returns the hooks in their order: evaluations come before checkpoints."""
     params = config.params("train")

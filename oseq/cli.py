@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO
 
 import oseq
-from oseq.config.config import Config
+from oseq.config.config import CLI_MODES, Config
 from oseq.config.help import help_text
 from oseq.config.loader import load_config
 from oseq.config.options import Options
@@ -28,7 +28,6 @@ from oseq.config.overrides import Override, parse_overrides
 from oseq.config.params import ConfigError, UserError
 from oseq.config.values import did_you_mean
 
-CLI_MODES = ("train", "eval", "train_eval", "infer", "interactive_infer", "average")
 _SUCCESS, _FAILURE, _USER_ERROR, _INTERRUPTED = 0, 1, 2, 130
 
 

@@ -53,7 +53,7 @@ def _evaluate(config: Config, mode: str, options: Options) -> None:
 def _infer(config: Config, mode: str, options: Options) -> None:
     del mode
     if options.infer_input_file is not None:
-        config = _with_input(config, options.infer_input_file)
+        config = _with_source_file(config, options.infer_input_file)
     trained = build.build_trained_model(config, "infer", options)
     inference = Inference(trained.model, trained.worker)
     answers = inference.answers(trained.data_layer)
@@ -68,7 +68,8 @@ def _infer(config: Config, mode: str, options: Options) -> None:
 def _interact(config: Config, mode: str, options: Options) -> None:
     """A prompt: every line typed is answered, until the end of input."""
     del mode
-    trained = build.build_trained_model(_without_input(config), "infer", options)
+    config = _with_source_file(config, "None")  # the lines are typed
+    trained = build.build_trained_model(config, "infer", options)
     inference = Inference(trained.model, trained.worker)
     # The report that every line is one line is no news.
     logging.getLogger("oseq").setLevel(logging.WARNING)
@@ -96,13 +97,8 @@ _MODES: dict[str, Callable[[Config, str, Options], None]] = {
 }
 
 
-def _with_input(config: Config, path: str) -> Config:
+def _with_source_file(config: Config, path: str) -> Config:
     override = Override(("data_layer_params", "source_file"), path)
-    return dataclasses.replace(config, overrides=(*config.overrides, override))
-
-
-def _without_input(config: Config) -> Config:
-    override = Override(("data_layer_params", "source_file"), "None")
     return dataclasses.replace(config, overrides=(*config.overrides, override))
 
 

@@ -29,12 +29,13 @@ SAVED_NAME = "config.yaml"
 # What each mode of the command line runs, in terms of a config's own three modes.
 _MODES_OF = {
     "train": ("train",),
-    "train_eval": ("train", "eval"),
     "eval": ("eval",),
-    "average": ("eval",),
+    "train_eval": ("train", "eval"),
     "infer": ("infer",),
     "interactive_infer": ("infer",),
+    "average": ("eval",),
 }
+CLI_MODES = tuple(_MODES_OF)
 _log = logging.getLogger(__name__)
 
 

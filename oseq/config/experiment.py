@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from oseq.config.params import ConfigError, Param
-from oseq.config.values import did_you_mean
+from oseq.config.params import Param
 from oseq.precision import PRECISIONS
 
 SUMMARIES = (
@@ -34,21 +33,12 @@ def _resolve_optimizer(optimizer: Any) -> Any:
 def _resolve_loss_scaling(loss_scaling: Any) -> Any:
     if not isinstance(loss_scaling, str):
         return None  # a number declares no keys
-    from oseq.optimizers import loss_scalers
+    from oseq.optimizers.loss_scalers import AUTOMATIC_SCALERS
 
-    scalers = {
-        "Backoff": loss_scalers.BackoffScaler,
-        "LogMax": loss_scalers.LogMaxScaler,
-    }
-    if loss_scaling not in scalers:
-        raise ConfigError(
-            f"unknown loss_scaling {loss_scaling!r}"
-            f"{did_you_mean(loss_scaling, scalers)}"
-        )
-    return scalers[loss_scaling]
+    return AUTOMATIC_SCALERS.get(loss_scaling)  # the key itself reports another name
 
 
-class Larc:
+class LarcParams:
     """Keys of ``larc_params``."""
 
     @staticmethod
@@ -170,7 +160,7 @@ def _optimization() -> dict[str, Param]:
         "max_grad_norm": Param(
             float, "clip gradients to this global norm; not with larc_params", minimum=0
         ),
-        "larc_params": Param(dict, "switches LARC or LARS on", schema_of=Larc),
+        "larc_params": Param(dict, "switches LARC or LARS on", schema_of=LarcParams),
         "loss_scaling": Param(
             (float, list(LOSS_SCALINGS)),
             "factor on the loss in 16-bit training; None: 'Backoff' in \"mixed\", "

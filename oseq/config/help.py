@@ -27,8 +27,7 @@ def help_text(config: Config) -> str:
         _section(title, {key: experiment[key] for key in group()})
         for title, group in GROUPS.items()
     ]
-    own = {key: value for key, value in model_keys.items()}
-    sections.append(_section(f"Model: {config.base_model.__name__}", own))
+    sections.append(_section(f"Model: {config.base_model.__name__}", model_keys))
     sections += _nested_sections(config.schema, params, "")
     return "\n\n".join(sections) + "\n"
 

@@ -25,7 +25,6 @@ __all__ = [
     "Schema",
     "UserError",
     "check_params",
-    "did_you_mean",
     "find_problems",
     "nested_component",
     "problem_of_value",

@@ -32,15 +32,6 @@ class ParallelTextDataLayer(DataLayer):
     Text becomes ids by a SentencePiece model for both sides, or by vocabulary
     files and a delimiter. Every source and every target ends with EOS. An example's
     id is the number of its line, from 0 on.
-
-    Attributes:
-      num_lines: lines of the source, each of which wants a line of output in infer.
-      blank_ids: [blanks] int64, lines without a token on one side; in infer they are
-        not among the examples, and their output is a blank line.
-      fingerprint: hash of all that decides about the ids of a line; a trained model
-        serves no other.
-      order_fingerprint: hash of all that decides which batches come when; a position
-        means the same batches only under the same one.
     """
 
     front_end_keys = tuple(FRONT_END_PARAMS)
@@ -136,19 +127,13 @@ class ParallelTextDataLayer(DataLayer):
         return self._front_end.target.decode(ids)
 
     def text_of(self, side: str, example_id: int) -> str:
-        """Returns the line that an example was made of, as it stands in the file.
-
-        Args:
-          side: ``source`` or ``target``.
-          example_id: an ``id`` of a batch.
-        """
+        """Returns the line that an example was made of, as it stands in the file."""
         return getattr(self._corpus, side).line(example_id)
 
     def serving_signature(self) -> dict[str, tf.TensorSpec]:
         return {"text": tf.TensorSpec([None], tf.string)}
 
     def front_end_files(self) -> dict[str, str]:
-        """Returns by key the vocabulary files, which belong to a trained model."""
         return dict(self._front_end.files)
 
     def _check_values(self) -> LengthLimits:

@@ -39,7 +39,7 @@ class SentencePieceTokenizer(Tokenizer):
     """
 
     def __init__(self, model_file: str):
-        find_files(model_file)
+        find_files(model_file)  # says what is wrong with a file that is not there
         with open(model_file, "rb") as file:
             model = file.read()
         try:

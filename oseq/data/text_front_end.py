@@ -100,14 +100,14 @@ class TextFrontEnd:
         if params["sentencepiece_model"] is not None:
             useless = ["src_vocab_file", "tgt_vocab_file", "delimiter"]
             useless.append("special_tokens_already_in_vocab")
-            missing = "vocabulary files, but sentencepiece_model is given"
+            needed = "vocabulary files, but sentencepiece_model is given"
         elif params["src_vocab_file"] is not None:
             useless = ["sentencepiece_vocab_size"]
-            missing = "sentencepiece_model, which is not given"
+            needed = "sentencepiece_model, which is not given"
         else:
             raise ConfigError("give sentencepiece_model or src_vocab_file")
         problems = [
-            f"{key}: needs {missing}"
+            f"{key}: needs {needed}"
             for key in useless
             if params[key] != FRONT_END_PARAMS[key].default
         ]

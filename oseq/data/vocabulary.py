@@ -22,7 +22,7 @@ def load_vocabulary(file: str, special_tokens_already_in_vocab: bool) -> list[st
     Raises:
       DataError: names file and line of the first mistake.
     """
-    find_files(file)
+    find_files(file)  # says what is wrong with a file that is not there
     if os.path.getsize(file) > _MAX_BYTES:
         raise DataError(f"{file}: larger than {_MAX_BYTES:,} bytes, no vocabulary")
     tokens = [] if special_tokens_already_in_vocab else list(SPECIAL_TOKENS)

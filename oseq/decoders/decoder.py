@@ -18,6 +18,7 @@ from oseq.contracts import (
     Target,
 )
 from oseq.layers.token_embedding import TokenEmbedding
+from oseq.search.length_penalty import LENGTH_PENALTIES
 
 
 class Decoder(LayerComponent):
@@ -60,7 +61,7 @@ class AutoregressiveDecoder(Decoder):
             "beam_size": Param(int, "hypotheses kept; 1 is greedy", 1, minimum=1),
             "alpha": Param(float, "exponent of the length penalty", 0.0, minimum=0),
             "length_penalty": Param(
-                ["gnmt", "average"],
+                list(LENGTH_PENALTIES),
                 "gnmt: ((5 + length) / 6) ** alpha; average: length ** alpha",
                 "gnmt",
             ),

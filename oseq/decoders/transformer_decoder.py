@@ -210,8 +210,8 @@ class TransformerDecoderLayer(Composite):
             dtype=dtype,
         )
         self.residuals = [
-            Residual(params, name=f"{name}_residual", dtype=dtype)
-            for name in ("self_attention", "cross_attention", "feed_forward")
+            Residual(params, name=f"{sublayer}_residual", dtype=dtype)
+            for sublayer in ("self_attention", "cross_attention", "feed_forward")
         ]
 
     def call(

@@ -51,11 +51,11 @@ class _MultiHeadAttention(Composite):
         self.hidden_size = hidden_size
         self.num_heads = num_heads
         self.head_size = hidden_size // num_heads
-        self.linear = dict(
+        self.linear_options = dict(
             initializer=initializer, regularizer=regularizer, dtype=dtype
         )
         self.dropout = Dropout(dropout, name="dropout", dtype=dtype)
-        self.output_map = Linear(hidden_size, name="output", **self.linear)
+        self.output_map = Linear(hidden_size, name="output", **self.linear_options)
 
     def split_heads(self, inputs: tf.Tensor, num_parts: int) -> list[tf.Tensor]:
         """Args: inputs: [B, T, parts * H]. Returns: parts of [B, A, T, D]."""
@@ -101,7 +101,7 @@ class SelfAttention(_MultiHeadAttention):
     def __init__(self, hidden_size: int, *args, **kwargs):
         super().__init__(hidden_size, *args, **kwargs)
         self.query_key_value = Linear(
-            3 * hidden_size, name="query_key_value", **self.linear
+            3 * hidden_size, name="query_key_value", **self.linear_options
         )
 
     def call(
@@ -145,8 +145,10 @@ class CrossAttention(_MultiHeadAttention):
 
     def __init__(self, hidden_size: int, *args, **kwargs):
         super().__init__(hidden_size, *args, **kwargs)
-        self.query = Linear(hidden_size, name="query", **self.linear)
-        self.key_value = Linear(2 * hidden_size, name="key_value", **self.linear)
+        self.query = Linear(hidden_size, name="query", **self.linear_options)
+        self.key_value = Linear(
+            2 * hidden_size, name="key_value", **self.linear_options
+        )
 
     def call(
         self,

@@ -26,6 +26,7 @@ class SequenceLoss(Loss):
         """Returns the cross entropy summed over valid (or all) positions."""
         ids = target["ids"]
         length = target["length"] if mask_padding else tf.shape(ids)[1]
+        # Without masking one length serves all rows; the second mask has their shape.
         mask = tf.sequence_mask(length, tf.shape(ids)[1]) & tf.ones_like(ids, tf.bool)
         places = tf.where(mask)  # [P, 2]
         labels = tf.gather_nd(ids, places)

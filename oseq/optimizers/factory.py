@@ -13,9 +13,9 @@ from oseq.config.params import (
     INJECTED_PARAMS,
     ConfigError,
     check_params,
-    did_you_mean,
     schema_of,
 )
+from oseq.config.values import did_you_mean
 from oseq.optimizers.adam import Adam, AdamW, LazyAdam
 from oseq.optimizers.novograd import NovoGrad
 

@@ -15,7 +15,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from oseq.config.params import ConfigError, did_you_mean
+from oseq.config.params import ConfigError
+from oseq.config.values import did_you_mean
 from oseq.precision import PRECISIONS, Precision
 
 

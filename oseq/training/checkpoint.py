@@ -12,7 +12,6 @@ or the one before it, whenever the process or the machine dies.
 from __future__ import annotations
 
 import dataclasses
-import importlib.metadata
 import json
 import logging
 import os
@@ -48,9 +47,9 @@ class Header:
       position: where the data stands.
       notes: what hooks keep, e.g. ``{"best": {"name", "value", "step"}}``.
       source_vocab_size, target_vocab_size: sizes of the run's vocabularies.
-      vocabulary_fingerprint: of their content and order; empty where unknown.
-      data: what ``position`` is valid for: ``num_examples``, ``batches_per_epoch``
-        and ``workers``.
+      vocabulary_fingerprint: the data layer's ``fingerprint``.
+      data: what ``position`` is valid for: ``num_examples``, ``batches_per_epoch``,
+        ``order_fingerprint`` and ``workers``.
       dtype: the numeric mode of the run; the tensors are FP32 in all of them.
       oseq_version: the version that wrote the file.
       format_version: of the layout of this file.
@@ -113,13 +112,6 @@ class Checkpoint:
             for name, tensor in self.tensors.items()
             if name.startswith(prefix)
         }
-
-
-def oseq_version() -> str:
-    try:
-        return importlib.metadata.version("oseq")
-    except importlib.metadata.PackageNotFoundError:  # run from a checkout
-        return "unknown"
 
 
 def path_of(folder: str | Path, step: int) -> Path:

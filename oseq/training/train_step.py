@@ -4,7 +4,8 @@ Each micro-batch is differentiated as a mean, ``scale * total / weight``: the
 gradient of a sum would overflow float16. What is accumulated is ``weight`` times
 that, in float32, and the sum over micro-batches and workers is divided once by the
 weight of all. So the update is that of one batch that holds everything, also when
-the micro-batches hold different numbers of tokens.
+the micro-batches hold different numbers of tokens. A micro-batch that is alone (one
+per update, one worker) is spared both: weighting and division would cancel out.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class _Sums(NamedTuple):
     num_tokens: tf.Tensor
     source_tokens: tf.Tensor
     num_padded: tf.Tensor
-    gradients: list[tf.Tensor]  # still scaled; weighted unless there is one batch
+    gradients: list[tf.Tensor]  # still scaled; weighted, unless the batch is alone
 
 
 class TrainStep:

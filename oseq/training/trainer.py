@@ -11,6 +11,7 @@ from typing import Any
 
 import keras
 
+import oseq
 from oseq.contracts import Position
 from oseq.data.chief_first import on_chief
 from oseq.data.data_layer import DataLayer
@@ -47,8 +48,6 @@ class Trainer:
       hooks: in the order in which they run.
       moving_average: of the weights, if one is kept; evaluations then use it.
       dtype: name of the numeric mode, for the checkpoint's header.
-      vocabulary_fingerprint: the data layer's, where it has one; a checkpoint of
-        another one is refused.
 
     Attributes:
       step: applied updates; exact inside hooks.
@@ -70,7 +69,6 @@ class Trainer:
         hooks: Sequence[Hook] = (),
         moving_average: MovingAverage | None = None,
         dtype: str = "float32",
-        vocabulary_fingerprint: str = "",
     ):
         self.model = model
         self.optimizer = optimizer
@@ -88,7 +86,6 @@ class Trainer:
         self._hooks = [hook for hook in hooks if worker.is_chief or not hook.chief_only]
         self._last_fired: dict[Hook, int] = {}
         self._dtype = dtype
-        self._vocabulary_fingerprint = vocabulary_fingerprint
         self._data_facts = {
             "num_examples": data_layer.num_examples,
             "batches_per_epoch": data_layer.batches_per_epoch,
@@ -173,7 +170,7 @@ class Trainer:
         """
         checkpoint = checkpoints.read(path)
         header = checkpoint.header
-        check_vocabulary(header, self.data_layer.spec, self._vocabulary_fingerprint)
+        check_vocabulary(header, self.data_layer.spec, self.data_layer.fingerprint)
         self._state.restore(checkpoint)
         self.step = header.step
         self.notes = dict(header.notes)
@@ -239,8 +236,8 @@ class Trainer:
             notes=self.notes,
             source_vocab_size=spec.source_vocab_size,
             target_vocab_size=spec.target_vocab_size,
-            vocabulary_fingerprint=self._vocabulary_fingerprint,
+            vocabulary_fingerprint=self.data_layer.fingerprint,
             data=self._data_facts,
             dtype=self._dtype,
-            oseq_version=checkpoints.oseq_version(),
+            oseq_version=oseq.__version__,
         )

@@ -9,6 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from oseq.config.experiment import SUMMARIES
 from oseq.config.params import ConfigError
 from oseq.data.data_layer import DataLayer
 from oseq.training.evaluator import Evaluation
@@ -16,12 +17,6 @@ from oseq.training.hooks.hook import Hook
 from oseq.training.totals import Totals
 from oseq.training.trainer import Trainer
 
-SUMMARIES = (
-    "learning_rate",
-    "global_gradient_norm",
-    "loss_scale",
-    "variable_norm",
-)
 _NUM_SAMPLES = 5
 
 

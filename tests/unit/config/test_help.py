@@ -14,7 +14,7 @@ def test_every_key_stands_with_type_default_and_meaning(toy_dir):
     assert "  hidden_size: a whole number, at least 1; required\n" in text
     assert "optimizer_params: ToyOptimizer\n" in text
     assert "      see ToyOptimizer; its default is 0.9" in text
-    assert "larc_params: Larc\n" in text
+    assert "larc_params: LarcParams\n" in text
     assert "  activation: a function or class; default builtins.abs\n" in text
 
 
