@@ -27,12 +27,10 @@ from oseq.precision import Precision
 from oseq.training import checkpoint as checkpoints
 from oseq.training.evaluator import Evaluator
 from oseq.training.hooks.benchmark import BenchmarkHook
+from oseq.training.hooks.best_checkpoint import BestCheckpointHook
 from oseq.training.hooks.checkpointing import CheckpointHook
-from oseq.training.hooks.evaluation import (
-    BestCheckpointHook,
-    EarlyStoppingHook,
-    EvaluationHook,
-)
+from oseq.training.hooks.early_stopping import EarlyStoppingHook
+from oseq.training.hooks.evaluation import EvaluationHook
 from oseq.training.hooks.hook import Hook
 from oseq.training.hooks.loss_scale import LossScaleHook
 from oseq.training.hooks.profiler import ProfilerHook

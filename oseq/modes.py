@@ -18,7 +18,6 @@ from oseq.config.overrides import Override
 from oseq.config.run_record import start_run_record
 from oseq.training.averaging import average_last
 from oseq.training.evaluator import Evaluator
-from oseq.training.hooks.evaluation import describe
 from oseq.training.inference import Inference, write_answers
 
 STANDARD_STREAM = "-"
@@ -47,7 +46,7 @@ def _evaluate(config: Config, mode: str, options: Options) -> None:
     evaluator = Evaluator(trained.model, trained.data_layer, trained.worker)
     evaluation = evaluator.evaluate()
     if trained.worker.is_chief:
-        _log.info("%s", describe(evaluation.metrics))
+        _log.info("%s", evaluation)
 
 
 def _infer(config: Config, mode: str, options: Options) -> None:

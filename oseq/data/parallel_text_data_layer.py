@@ -13,7 +13,6 @@ import tensorflow as tf
 from oseq.config.params import ConfigError, Param
 from oseq.contracts import Position
 from oseq.data.batch_planner import BatchLimits, BatchPlanner
-from oseq.data.chief_first import once_per_host
 from oseq.data.data_layer import DataLayer
 from oseq.data.padding import pad_rows
 from oseq.data.parallel_corpus import LengthLimits, ParallelCorpus, select_examples
@@ -21,6 +20,7 @@ from oseq.data.text_files import DataError, blocks_of_stream, find_files, read_b
 from oseq.data.text_front_end import FRONT_END_PARAMS, TextFrontEnd
 from oseq.data.token_cache import load_or_tokenize
 from oseq.data.tokenized_text import TokenizedText, tokenize, tokenize_blocks
+from oseq.distributed.chief_first import once_per_host
 from oseq.distributed.worker import Worker
 
 STANDARD_INPUT = "-"

@@ -9,7 +9,6 @@ from typing import Any
 
 from oseq.config.params import ConfigError, Param
 from oseq.contracts import DataSpec
-from oseq.data.chief_first import on_chief
 from oseq.data.delimited_tokenizer import DelimitedTokenizer
 from oseq.data.sentencepiece_tokenizer import (
     SentencePieceTokenizer,
@@ -18,6 +17,7 @@ from oseq.data.sentencepiece_tokenizer import (
 )
 from oseq.data.text_files import DataError
 from oseq.data.tokenizer import Tokenizer
+from oseq.distributed.chief_first import on_chief
 from oseq.distributed.worker import Worker
 
 FRONT_END_PARAMS = {

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import sys
-from collections.abc import Callable, Iterator
-from typing import Any
 
 import keras
 import tensorflow as tf
-from tqdm import tqdm
 
+from oseq.config.params import ConfigError
 from oseq.contracts import Batch, Result
 from oseq.data.data_layer import DataLayer
 from oseq.distributed.worker import Worker
 from oseq.metrics.text import perplexity
+from oseq.training.decoding import compile_for, texts_and_scores, with_progress
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +28,22 @@ class Evaluation:
 
     metrics: dict[str, float]
     results: list[Result]
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {value:.4g}" for name, value in self.metrics.items())
+
+    def value_of(self, metric: str) -> float:
+        """Returns one metric.
+
+        Raises:
+          ConfigError: it is not reported; the message says which ones are.
+        """
+        if metric not in self.metrics:
+            raise ConfigError(
+                f"the evaluation reports no {metric!r}; choose one of "
+                + ", ".join(sorted(self.metrics))
+            )
+        return self.metrics[metric]
 
 
 class Evaluator:
@@ -55,7 +69,9 @@ class Evaluator:
         """Returns the same evaluation on all workers, which must call it together."""
         sums: dict[str, float] = collections.defaultdict(float)  # float64
         results: list[Result] = []
-        for batch in self._batches():
+        for batch in with_progress(
+            self._dataset, self._data_layer, self._worker, "evaluating"
+        ):
             for name, value in self._loss(batch).items():
                 sums[name] += float(value)
             results += self._decode(batch)
@@ -73,18 +89,6 @@ class Evaluator:
     def _loss_of(self, batch: Batch) -> dict[str, tf.Tensor]:
         output = self._model.compute_loss(batch, training=False)
         return {"total": output.total, "weight": output.weight, **output.parts}
-
-    def _batches(self) -> Iterator[Batch]:
-        return iter(
-            tqdm(
-                self._dataset,
-                desc="evaluating",
-                total=self._data_layer.batches_per_epoch,
-                unit="batch",
-                leave=False,
-                disable=not (self._worker.is_chief and sys.stderr.isatty()),
-            )
-        )
 
     def _decode(self, batch: Batch) -> list[Result]:
         identities = batch["id"].numpy().tolist()
@@ -112,34 +116,3 @@ def _means(sums_of_workers: list[dict[str, float]]) -> dict[str, float]:
     if "nll" in sums and sums["num_tokens"]:
         metrics["perplexity"] = perplexity(sums["nll"], sums["num_tokens"])
     return metrics
-
-
-def compile_for(
-    function: Callable[[Batch], Any], dataset: tf.data.Dataset
-) -> Callable[[Batch], Any]:
-    """Returns ``function`` as one graph for all batches of ``dataset``.
-
-    K11: with the dataset's own signature no new length is a new trace.
-    """
-    return tf.function(
-        function, input_signature=[dataset.element_spec], autograph=False
-    )
-
-
-def texts_and_scores(
-    predictions: Any, data_layer: DataLayer
-) -> Iterator[tuple[list[str], list[float]]]:
-    """Yields each sentence's hypotheses, best first, from one batch's predictions.
-
-    Args:
-      predictions: ``contracts.Predictions``: ids [B, K, T] int32, length [B, K]
-        int32, score [B, K] float32.
-      data_layer: turns ids into text.
-    """
-    ids, length = predictions["ids"].numpy(), predictions["length"].numpy()
-    for sentence, score in enumerate(predictions["score"].numpy()):
-        texts = [
-            data_layer.restore(row[:end].tolist())
-            for row, end in zip(ids[sentence], length[sentence], strict=True)
-        ]
-        yield texts, score.tolist()

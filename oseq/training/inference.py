@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, TextIO
 
 import keras
-from tqdm import tqdm
 
 from oseq.contracts import Batch
 from oseq.data.data_layer import DataLayer
 from oseq.distributed.worker import Worker
-from oseq.training.evaluator import compile_for, texts_and_scores
+from oseq.training.decoding import compile_for, texts_and_scores, with_progress
 
 
 class Answer(NamedTuple):
@@ -73,15 +71,7 @@ class Inference:
         dataset = data_layer.dataset()
         if self._generate is None:
             self._generate = compile_for(self._model.generate, dataset)
-        progress = tqdm(
-            dataset,
-            desc="decoding",
-            total=data_layer.batches_per_epoch,
-            unit="batch",
-            leave=False,
-            disable=not (self._worker.is_chief and sys.stderr.isatty()),
-        )
-        for batch in progress:
+        for batch in with_progress(dataset, data_layer, self._worker, "decoding"):
             hypotheses = texts_and_scores(self._generate(batch), data_layer)
             for identity, (texts, scores) in zip(
                 batch["id"].numpy().tolist(), hypotheses, strict=True

@@ -13,8 +13,8 @@ import keras
 
 import oseq
 from oseq.contracts import Position
-from oseq.data.chief_first import on_chief
 from oseq.data.data_layer import DataLayer
+from oseq.distributed.chief_first import on_chief
 from oseq.distributed.worker import Worker
 from oseq.training import checkpoint as checkpoints
 from oseq.training.checkpoint import Header

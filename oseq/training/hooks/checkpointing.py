@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from oseq.data.chief_first import on_chief
+from oseq.distributed.chief_first import on_chief
 from oseq.training import checkpoint as checkpoints
 from oseq.training.checkpoint import CheckpointError
 from oseq.training.hooks.hook import Hook

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from oseq.data.chief_first import on_chief, once_per_host
+from oseq.distributed.chief_first import on_chief, once_per_host
 from oseq.distributed.worker import SingleWorker
 
 
