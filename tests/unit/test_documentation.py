@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 PAGES = sorted(REPOSITORY.glob("*.md")) + sorted(REPOSITORY.glob("docs/*.md"))
 EXAMPLES = sorted(REPOSITORY.glob("example_configs/**/*-*.py"))
 MODES = ("train_eval", "eval", "infer")
+PLACE = re.compile(r"`(oseq/[\w/]+\.py):(\d+) ([\w.]+)`")  # `oseq/x.py:12 f`
 
 
 def _name(path: Path) -> str:
@@ -48,3 +51,23 @@ def test_files_of_oseq_that_a_page_names_exist(page: Path) -> None:
     files = set(re.findall(r"`(oseq/[\w/]+\.py)", page.read_text()))
 
     assert {file for file in files if not (REPOSITORY / file).exists()} == set()
+
+
+def test_places_that_the_design_names_are_where_it_says() -> None:
+    design = (REPOSITORY / "docs" / "design.md").read_text()
+    table = design.partition("## Where things happen")[2].partition("\n## ")[0]
+    _, _, *rows = [line for line in table.splitlines() if line.startswith("|")]
+
+    assert rows and [row for row in rows if not PLACE.search(row)] == []
+    for file, line, name in PLACE.findall(design):
+        lines = dict(_functions(ast.parse((REPOSITORY / file).read_text())))
+        assert f"{file}:{line} {name}" == f"{file}:{lines.get(name)} {name}"
+
+
+def _functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, int]]:
+    """Yields the functions and methods of a module with the lines they begin at."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.ClassDef):
+            yield from _functions(node, f"{prefix}{node.name}.")
+        elif isinstance(node, ast.FunctionDef):
+            yield f"{prefix}{node.name}", node.lineno
