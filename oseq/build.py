@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import logging
 import math
+import os
 import re
 import shutil
 from collections.abc import Mapping
@@ -25,7 +27,7 @@ from oseq.optimizers.loss_scalers import build_loss_scaler
 from oseq.optimizers.mp_wrapper import MixedPrecisionOptimizerWrapper
 from oseq.precision import Precision
 from oseq.training import checkpoint as checkpoints
-from oseq.training.evaluator import Evaluator
+from oseq.training.evaluator import LOSS_METRICS, Evaluator
 from oseq.training.hooks.benchmark import BenchmarkHook
 from oseq.training.hooks.best_checkpoint import BestCheckpointHook
 from oseq.training.hooks.checkpointing import CheckpointHook
@@ -42,6 +44,12 @@ from oseq.training.train_step import TrainStep
 from oseq.training.trainer import Trainer
 from oseq.training.weights import restore_weights
 
+# Keys of data layers that follow from an experiment's.
+_EXPERIMENTS_KEYS = {
+    "batch_size": "batch_size_per_gpu or eval_batch_size_per_gpu",
+    "batch_tokens": "batch_tokens_per_gpu",
+    "seed": "random_seed",
+}
 FRONT_END = "front_end"  # in logdir: copies of vocabularies and tokenizers
 _log = logging.getLogger(__name__)
 
@@ -82,8 +90,14 @@ def build_data_layer(config: Config, mode: str, worker: Worker) -> DataLayer:
     known = schema_of(data_layer)
     values = dict(params["data_layer_params"])
     for key, value in injected.items():
-        if key in known and (key == "seed" or value is not None):
-            values[key] = value
+        if key not in known or (key != "seed" and value is None):
+            continue
+        if values[key] not in (known[key][0].default, value):
+            raise ConfigError(
+                f"data_layer_params/{key}: {values[key]}, but base_params want {value} "
+                f"({_EXPERIMENTS_KEYS[key]}); set only those"
+            )
+        values[key] = value
     return data_layer(values, mode, worker)
 
 
@@ -135,11 +149,18 @@ def check_logdir(logdir: Path, resume: str) -> None:
     """Refuses a ``logdir`` that is not what ``--resume`` wants it to be.
 
     Raises:
-      ConfigError: it holds no run to go on with, or a run not to be touched.
+      ConfigError: it holds no run to go on with, or a run not to be touched, or
+        cannot be written to.
     """
+    try:
+        logdir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"logdir: cannot make {logdir}: {error.strerror}") from error
+    if not os.access(logdir, os.W_OK):
+        raise ConfigError(f"logdir: {logdir} cannot be written to")
     if resume == "must" and checkpoints.latest(logdir) is None:
         raise ConfigError(f"{logdir} holds no checkpoint to resume from")
-    if resume == "never" and logdir.exists() and any(logdir.iterdir()):
+    if resume == "never" and any(logdir.iterdir()):
         raise ConfigError(
             f"{logdir} is not empty; choose another logdir, or --resume=auto to go on "
             "with the run in it"
@@ -261,7 +282,7 @@ def _training_hooks(
     )
     if eval_layer is not None:
         hooks += _evaluation_hooks(params, logdir, model, eval_layer, worker)
-    hooks += [hook() for hook in params["hooks"]]
+    hooks += [_make_hook(hook) for hook in params["hooks"]]
     if params["save_checkpoint_steps"] is not None:
         hooks.append(
             CheckpointHook(
@@ -271,11 +292,24 @@ def _training_hooks(
     return hooks
 
 
+def _make_hook(kind: type) -> Hook:
+    if not issubclass(kind, Hook):
+        raise ConfigError(f"hooks: {kind.__name__} is no oseq.training.hooks.hook.Hook")
+    try:
+        inspect.signature(kind).bind()
+    except TypeError as error:
+        raise ConfigError(
+            f"hooks: {kind.__name__} is made without arguments, but: {error}"
+        ) from error
+    return kind()
+
+
 def _evaluation_hooks(
     params: Params, logdir: Path, model: Model, data_layer: DataLayer, worker: Worker
 ) -> list[Hook]:
     evaluator = Evaluator(model, data_layer, worker)
     metric = params["best_metric"] or model.best_metric
+    _check_metrics(params, model)
     hooks: list[Hook] = []
     if params["print_samples_steps"] is not None:
         hooks.append(SampleHook(evaluator, params["print_samples_steps"]))
@@ -289,6 +323,18 @@ def _evaluation_hooks(
             )
         )
     return hooks
+
+
+def _check_metrics(params: Params, model: Model) -> None:
+    """Refuses at the start what the first evaluation would not report."""
+    known = (*LOSS_METRICS, *model.metric_names)
+    problems = [
+        f"{key}: {params[key]!r} is not reported; choose one of {', '.join(known)}"
+        for key in ("best_metric", "early_stopping_metric")
+        if params[key] not in (None, *known)
+    ]
+    if problems:
+        raise ConfigError(problems)
 
 
 def _benchmark_hooks(params: Params, options: Options) -> list[Hook]:

@@ -67,6 +67,7 @@ def _run(argv: list[str]) -> int:
     if flags.use_xla_jit:
         overrides.append(Override(("use_xla_jit",), "True"))
     options = _options(parser, flags, argv)
+    _check_modes(flags)
     _check_files(flags)
     _log_to_stderr()
     _import_tensorflow_quietly()
@@ -164,15 +165,43 @@ def _options(
     )
 
 
+# Flags that one mode alone reads, with the key that may have been meant elsewhere.
+_READ_IN = {
+    "infer_input_file": (("infer",), "type or pipe lines, or use --mode=infer"),
+    "checkpoint": (("eval", "infer", "interactive_infer"), "see load_model"),
+    "profile_steps": (("train", "train_eval"), "nothing is trained here"),
+}
+
+
+def _check_modes(flags: argparse.Namespace) -> None:
+    """Refuses flags that the mode would silently ignore."""
+    problems = [
+        f"--{name}: not read in --mode={flags.mode}; {hint}"
+        for name, (modes, hint) in _READ_IN.items()
+        if getattr(flags, name) is not None and flags.mode not in modes
+    ]
+    if problems:
+        raise ConfigError(problems)
+
+
 def _check_files(flags: argparse.Namespace) -> None:
     for path in (flags.config_file, flags.infer_input_file):
         if path not in (None, "-") and not Path(path).is_file():
             raise ConfigError(f"{path}: no such file")
     if flags.checkpoint is not None and not Path(flags.checkpoint).exists():
         raise ConfigError(f"--checkpoint: {flags.checkpoint} does not exist")
-    directory = Path(flags.infer_output_file).parent
-    if flags.mode == "infer" and not directory.is_dir():
-        raise ConfigError(f"--infer_output_file: {directory} is no directory")
+    if flags.mode == "infer" and flags.infer_output_file != "-":
+        _check_output(Path(flags.infer_output_file))
+
+
+def _check_output(path: Path) -> None:
+    """Refuses what a whole translation could not be written to in the end."""
+    if path.is_dir():
+        raise ConfigError(f"--infer_output_file: {path} is a directory")
+    if not path.parent.is_dir():
+        raise ConfigError(f"--infer_output_file: {path.parent} is no directory")
+    if not os.access(path.parent, os.W_OK):
+        raise ConfigError(f"--infer_output_file: {path.parent} cannot be written to")
 
 
 def _check(config: Config, mode: str, flags: argparse.Namespace) -> None:
@@ -266,8 +295,10 @@ def _step_range(text: str) -> tuple[int, int]:
     first, colon, last = text.partition(":")
     if not (colon and first.isdecimal() and last.isdecimal()):
         raise argparse.ArgumentTypeError(f"expected FIRST:LAST, got {text!r}")
-    if not int(first) < int(last):
-        raise argparse.ArgumentTypeError(f"{first} is not before {last}")
+    if not 1 <= int(first) <= int(last):
+        raise argparse.ArgumentTypeError(
+            f"expected 1 <= FIRST <= LAST, got {first} and {last}"
+        )
     return int(first), int(last)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from oseq.config.params import Param, check_params
+from oseq.config.params import ConfigError, Param, check_params
 from oseq.contracts import DataSpec
 from oseq.layers.composite import Composite
 
@@ -57,4 +57,12 @@ class LayerComponent(Composite):
 
 
 def _make(params: Mapping[str, Any], key: str) -> Any:
-    return params[key](**params[key + "_params"]) if params[key] else None
+    if not params[key]:
+        return None
+    arguments = params[key + "_params"]
+    if arguments.get("seed") is not None:
+        raise ConfigError(
+            f"{key}_params/seed: every layer would start with the same numbers; "
+            "random_seed decides about all of them"
+        )
+    return params[key](**arguments)

@@ -27,7 +27,11 @@ def prepare_devices(params: Mapping[str, Any], worker: Worker) -> None:
       ConfigError: ``gpu_ids`` names a GPU that is not there.
     """
     gpus = tf.config.list_physical_devices("GPU")
+    if params["gpu_ids"] and not gpus:
+        raise ConfigError("gpu_ids: TensorFlow finds no GPU; None computes on the CPU")
     if params["num_gpus"] == 0 or not gpus:
+        if params["num_gpus"]:
+            _log.warning("num_gpus: TensorFlow finds no GPU; computing on the CPU")
         tf.config.set_visible_devices([], "GPU")
         return
     gpu_ids = params["gpu_ids"] or range(len(gpus))

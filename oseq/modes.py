@@ -15,6 +15,7 @@ from oseq import build
 from oseq.config.config import Config
 from oseq.config.options import Options
 from oseq.config.overrides import Override
+from oseq.config.params import ConfigError
 from oseq.config.run_record import start_run_record
 from oseq.training.averaging import average_last
 from oseq.training.evaluator import Evaluator
@@ -111,7 +112,11 @@ def _output(path: str) -> Iterator[TextIO]:
         sys.stdout.flush()
         return
     partial = Path(path + ".partial")
-    with partial.open("w", encoding="utf-8", newline="\n") as file:
+    try:
+        file = partial.open("w", encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise ConfigError(f"--infer_output_file: {error}") from error
+    with file:
         yield file
     partial.replace(path)
 

@@ -43,7 +43,11 @@ class LarcParams:
 
     @staticmethod
     def get_required_params() -> dict[str, Param]:
-        return {"larc_eta": Param(float, "trust: step relative to the weights' norm")}
+        return {
+            "larc_eta": Param(
+                float, "trust: step relative to the weights' norm", minimum=0
+            )
+        }
 
     @staticmethod
     def get_optional_params() -> dict[str, Param]:
@@ -87,7 +91,9 @@ def _run() -> dict[str, Param]:
         "restore_best_checkpoint": Param(
             bool, "eval and infer read the best checkpoint, not the newest", False
         ),
-        "random_seed": Param(int, "seed of weights, dropout and shuffling", 0),
+        "random_seed": Param(
+            int, "seed of weights, dropout and shuffling", 0, minimum=0, below=2**31
+        ),
         "use_horovod": Param(bool, "one process per GPU, by horovodrun", False),
         "num_gpus": Param(int, "GPUs of this process; 0: CPU", minimum=0),
         "gpu_ids": Param(list[int], "which GPU this process takes"),

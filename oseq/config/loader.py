@@ -110,7 +110,7 @@ def _run_python(path: Path) -> Mapping[str, Any]:
     try:
         return runpy.run_path(os.fspath(path))
     except SyntaxError as error:
-        raise ConfigError(f"{error.filename}:{error.lineno}: {error.msg}") from error
+        raise ConfigError(_place_of(error, path)) from error
     except ConfigError:
         raise
     except Exception as error:
@@ -122,6 +122,12 @@ def _run_python(path: Path) -> Mapping[str, Any]:
         ]
         place = f"{path}:{lines[-1]}" if lines else f"{path}"
         raise ConfigError(f"{place}: {type(error).__name__}: {error}") from error
+
+
+def _place_of(error: SyntaxError, path: Path) -> str:
+    if error.lineno is None:  # a NUL byte, another encoding
+        return f"{path}: {error.msg}"
+    return f"{error.filename}:{error.lineno}: {error.msg}"
 
 
 def _problems_of_names(content: Mapping[str, Any], is_yaml: bool) -> list[str]:

@@ -49,6 +49,12 @@ def _larc_or_clipping(params: Params) -> str | None:
     return None
 
 
+def _clipping_leaves_something(params: Params) -> str | None:
+    if params["max_grad_norm"] == 0:
+        return "max_grad_norm: 0 leaves no gradient; None switches clipping off"
+    return None
+
+
 def _one_kind_of_batch(params: Params) -> str | None:
     by_tokens = params["batch_tokens_per_gpu"] is not None
     if by_tokens and params["batch_size_per_gpu"] is not None:
@@ -122,6 +128,7 @@ _ALWAYS: list[tuple[tuple[str, ...], Rule]] = [
     (("optimizer",), _optimizer_is_known),
     (("summaries",), _summaries_are_known),
     (("larc_params", "max_grad_norm"), _larc_or_clipping),
+    (("max_grad_norm",), _clipping_leaves_something),
     (("batch_size_per_gpu", "batch_tokens_per_gpu"), _one_kind_of_batch),
     (("max_steps", "num_epochs"), _one_length),
     (("num_gpus", "gpu_ids", "use_horovod"), _one_gpu_per_process),

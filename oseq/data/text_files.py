@@ -36,6 +36,8 @@ def find_files(names: str | Sequence[str]) -> list[str]:
     """
     files: list[str] = []
     problems: list[str] = []
+    if not names:
+        raise DataError("no file is named; give a name, a glob or a list of them")
     for name in [names] if isinstance(names, str) else names:
         # A file may be called "a[1].txt": what exists is not a pattern.
         found = [name] if os.path.exists(name) else sorted(glob.glob(name))

@@ -24,7 +24,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import tqdm
 
-from oseq.data.text_files import read_blocks
+from oseq.data.text_files import DataError, read_blocks
 from oseq.data.tokenized_text import TokenizedText, tokenize
 from oseq.data.tokenizer import Tokenizer
 
@@ -88,7 +88,10 @@ def default_cache_dir(file: str) -> str:
 
 def _write(folder: str, files: Sequence[str], tokenizer: Tokenizer) -> None:
     temporary = f"{folder}.{uuid.uuid4().hex}.tmp"
-    os.makedirs(temporary)
+    try:
+        os.makedirs(temporary)
+    except OSError as error:
+        raise DataError(f"cache_dir: {temporary}: {error.strerror}") from error
     try:
         _write_files(temporary, files, tokenizer)
         # Fails if another process was faster: its folder holds the same.

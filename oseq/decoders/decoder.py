@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from oseq.component import LayerComponent
-from oseq.config.params import Param
+from oseq.config.params import ConfigError, Param
 from oseq.contracts import (
     DataSpec,
     DecoderOutput,
@@ -53,6 +53,14 @@ class AutoregressiveDecoder(Decoder):
 
     Law: ``call`` equals the sequence of ``step``s.
     """
+
+    def __init__(self, params: Mapping[str, Any], *args: Any, **options: Any):
+        super().__init__(params, *args, **options)
+        num_best, beam_size = self.params["num_best"], self.params["beam_size"]
+        if num_best > beam_size:
+            raise ConfigError(
+                f"num_best: {num_best} hypotheses are more than beam_size {beam_size}"
+            )
 
     @staticmethod
     def get_optional_params() -> dict[str, Param]:

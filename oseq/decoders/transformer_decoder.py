@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from oseq.config.params import Param
+from oseq.config.params import ConfigError, Param
 from oseq.contracts import (
     DataSpec,
     DecoderOutput,
@@ -17,7 +17,11 @@ from oseq.contracts import (
     Target,
 )
 from oseq.decoders.decoder import AutoregressiveDecoder
-from oseq.encoders.transformer_params import OPTIONAL_PARAMS, REQUIRED_PARAMS
+from oseq.encoders.transformer_params import (
+    OPTIONAL_PARAMS,
+    REQUIRED_PARAMS,
+    check_heads,
+)
 from oseq.layers import masks
 from oseq.layers.attention import CrossAttention, KeyValue, SelfAttention
 from oseq.layers.composite import Composite
@@ -40,11 +44,13 @@ class TransformerDecoder(AutoregressiveDecoder):
         name: str = "transformer_decoder",
     ):
         super().__init__(params, spec, policy, embedding, name=name)
+        check_heads(self.params)
         self.embedding = embedding or self._make_table("embedding")
         if self.embedding.hidden_size != self.params["hidden_size"]:
-            raise ValueError(
+            raise ConfigError(
                 "an embedding can be shared only at one hidden_size, not "
-                f"{self.embedding.hidden_size} and {self.params['hidden_size']}"
+                f"{self.embedding.hidden_size} and {self.params['hidden_size']}; "
+                "or set share_embeddings to False"
             )
         self.output_table = (
             self.embedding

@@ -10,7 +10,11 @@ import tensorflow as tf
 from oseq.config.params import Param
 from oseq.contracts import DataSpec, EncoderOutput, Source
 from oseq.encoders.encoder import Encoder
-from oseq.encoders.transformer_params import OPTIONAL_PARAMS, REQUIRED_PARAMS
+from oseq.encoders.transformer_params import (
+    OPTIONAL_PARAMS,
+    REQUIRED_PARAMS,
+    check_heads,
+)
 from oseq.layers import masks
 from oseq.layers.attention import SelfAttention
 from oseq.layers.composite import Composite
@@ -32,6 +36,7 @@ class TransformerEncoder(Encoder):
         name: str = "transformer_encoder",
     ):
         super().__init__(params, spec, policy, name=name)
+        check_heads(self.params)
         embedding = TokenEmbedding(
             spec.source_vocab_size,
             self.params["hidden_size"],

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from oseq.config.params import Param
+from collections.abc import Mapping
+from typing import Any
+
+from oseq.config.params import ConfigError, Param
 from oseq.layers.normalization import NORM_TYPES
 
 
@@ -18,10 +21,16 @@ class NormParams:
         return {
             "type": Param(list(NORM_TYPES), "which normalization", "layernorm_L2"),
             "epsilon": Param(
-                float, "added to the variance; None: 1e-6, in batch_norm 1e-4"
+                float,
+                "added to the variance; None: 1e-6, in batch_norm 1e-4",
+                minimum=0,
             ),
             "momentum": Param(
-                float, "share of batch_norm's running statistics that stays", 0.95
+                float,
+                "share of batch_norm's running statistics that stays",
+                0.95,
+                minimum=0,
+                below=1,
             ),
         }
 
@@ -50,3 +59,12 @@ OPTIONAL_PARAMS = {
         default="pre",
     ),
 }
+
+
+def check_heads(params: Mapping[str, Any]) -> None:
+    """Refuses a width that its heads cannot share equally."""
+    hidden_size, num_heads = params["hidden_size"], params["num_heads"]
+    if hidden_size % num_heads:
+        raise ConfigError(
+            f"hidden_size: {hidden_size} is not divisible by num_heads {num_heads}"
+        )

@@ -150,6 +150,6 @@ def make_norm(params: Mapping[str, Any], name: str) -> keras.layers.Layer:
     kind, epsilon = params["type"], params["epsilon"]
     if kind == "batch_norm":
         epsilon = 1e-4 if epsilon is None else epsilon
-        return MaskedBatchNorm(epsilon, params["momentum"], name=name)
+        return MaskedBatchNorm(float(epsilon), params["momentum"], name=name)
     norm = {"layernorm_L2": LayerNorm, "layernorm_L1": LayerNormL1}[kind]
-    return norm(1e-6 if epsilon is None else epsilon, name=name)
+    return norm(1e-6 if epsilon is None else float(epsilon), name=name)

@@ -25,9 +25,11 @@ class Model(Composite):
 
     Attributes:
       best_metric: name of the metric that chooses the best checkpoint by default.
+      metric_names: what ``evaluate`` returns, by name.
     """
 
     best_metric = "loss"
+    metric_names: Sequence[str] = ()
 
     def __init__(self, params: Mapping[str, Any], spec: DataSpec, policy: str):
         name = type(self).__name__.lower()

@@ -16,6 +16,7 @@ class Text2Text(EncoderDecoderModel):
     """An encoder-decoder model judged by the text that it writes."""
 
     best_metric = "BLEU"
+    metric_names = ("BLEU", "chrF", "exact_match")
 
     def evaluate(self, results: Sequence[Result]) -> dict[str, float]:
         """Returns BLEU, chrF and exact match of the best hypotheses, 0 to 100."""

@@ -29,15 +29,17 @@ class LossScaler(abc.ABC):
     Attributes:
       scale: scalar float32 variable.
       is_stuck: scalar bool variable.
+      is_constant: True where the scale is the config's throughout.
       never_scales: True where the scale is 1 throughout.
     """
 
     needs_max_abs_gradient = False
+    is_constant = False
     never_scales = False
 
     def __init__(self, scale: float):
-        if scale <= 0.0:
-            raise ValueError(f"a loss scale must be positive, not {scale}")
+        if not 0.0 < scale < float("inf"):  # negated, so that NaN is refused too
+            raise ConfigError(f"a loss scale must be positive and finite, not {scale}")
         self.scale = _variable(scale, "float32", "scale")
         self.is_stuck = _variable(False, "bool", "is_stuck")
 
@@ -65,6 +67,7 @@ class StaticLossScaler(LossScaler):
     """
 
     MAX_OVERFLOWS = 10
+    is_constant = True
 
     def __init__(self, scale: float = 1.0):
         super().__init__(scale)
@@ -98,8 +101,8 @@ class BackoffScaler(LossScaler):
     ):
         scale_init = scale_max if scale_init is None else scale_init
         _check_range(scale_min, scale_init, scale_max)
-        if step_factor <= 1.0 or step_window < 1:
-            raise ValueError(
+        if not step_factor > 1.0 or step_window < 1:
+            raise ConfigError(
                 "BackoffScaler wants step_factor above 1 and step_window of 1 or "
                 f"more, not {step_factor} and {step_window}"
             )
@@ -158,6 +161,10 @@ class LogMaxScaler(LossScaler):
         overflow_std_dev: float = 3.09,
     ):
         _check_range(scale_min, scale_init, scale_max)
+        if not (0.0 <= beta1 < 1.0 and 0.0 <= beta2 < 1.0):
+            raise ConfigError(
+                f"LogMaxScaler wants 0 <= beta < 1, not {beta1} and {beta2}"
+            )
         super().__init__(scale_init)
         self._scale_min = scale_min
         self._scale_max = scale_max
@@ -261,8 +268,8 @@ def _variable(value: Any, dtype: str, name: str) -> keras.Variable:
 
 
 def _check_range(scale_min: float, scale_init: float, scale_max: float) -> None:
-    if not 0.0 < scale_min <= scale_init <= scale_max:
-        raise ValueError(
-            "wanted 0 < scale_min <= scale_init <= scale_max, not "
+    if not 0.0 < scale_min <= scale_init <= scale_max < float("inf"):
+        raise ConfigError(
+            "wanted 0 < scale_min <= scale_init <= scale_max < infinity, not "
             f"{scale_min}, {scale_init}, {scale_max}"
         )

@@ -17,7 +17,7 @@ from oseq.optimizers.norms import global_norm, norms_of
 class Update(NamedTuple):
     """What one call of ``apply`` did; scalar tensors, float32 but for ``applied``."""
 
-    applied: tf.Tensor  # bool; False: overflow, nothing but the loss scale moved
+    applied: tf.Tensor  # bool; False: overflow or no data, at most the scale moved
     gradient_norm: tf.Tensor  # global norm, unscaled and unclipped
     learning_rate: tf.Tensor  # of this update
     loss_scale: tf.Tensor  # of this update, before the scaler changed it
@@ -129,7 +129,10 @@ class MixedPrecisionOptimizerWrapper:
         return [path for path, flag in zip(self.masters, flags, strict=True) if flag]
 
     def apply(
-        self, gradients: Sequence[tf.Tensor], denominator: tf.Tensor | None = None
+        self,
+        gradients: Sequence[tf.Tensor],
+        denominator: tf.Tensor | None = None,
+        is_empty: tf.Tensor | bool = False,
     ) -> Update:
         """Makes one update, or skips it where a gradient is not finite.
 
@@ -138,15 +141,20 @@ class MixedPrecisionOptimizerWrapper:
             ``loss_scale``, in the order of ``build``'s variables.
           denominator: scalar float32, what the gradients are still to be divided by;
             done together with unscaling it costs nothing.
+          is_empty: scalar bool; True where the gradients are of no target at all: the
+            update is skipped, and the loss scaler does not take note of it.
         """
         if len(gradients) != len(self.masters):
             raise ValueError(
                 f"{len(gradients)} gradients for {len(self.masters)} variables"
             )
-        return self._apply(list(gradients), denominator)
+        return self._apply(list(gradients), denominator, tf.convert_to_tensor(is_empty))
 
     def _update(
-        self, gradients: list[tf.Tensor], denominator: tf.Tensor | None
+        self,
+        gradients: list[tf.Tensor],
+        denominator: tf.Tensor | None,
+        is_empty: tf.Tensor,
     ) -> Update:
         loss_scale = tf.identity(self.loss_scale.value)
         divisor = None if self.loss_scaler.never_scales else loss_scale
@@ -159,15 +167,21 @@ class MixedPrecisionOptimizerWrapper:
             norms /= divisor
         gradient_norm = global_norm(norms)
         finite = tf.math.is_finite(gradient_norm)
+        applied = finite & tf.logical_not(is_empty)
         tf.cond(
-            finite,
+            applied,
             lambda: self._apply_finite(
                 gradients, divisor, norms, gradient_norm, learning_rate
             ),
             lambda: self._note_overflow(gradients),
         )
-        self.loss_scaler.update(finite, self._max_abs(gradients, divisor))
-        return Update(finite, gradient_norm, learning_rate, loss_scale)
+        max_abs = self._max_abs(gradients, divisor)
+        tf.cond(is_empty, tf.no_op, lambda: self._scale(finite, max_abs))
+        return Update(applied, gradient_norm, learning_rate, loss_scale)
+
+    def _scale(self, finite: tf.Tensor, max_abs: tf.Tensor | None) -> tf.Operation:
+        self.loss_scaler.update(finite, max_abs)
+        return tf.no_op()
 
     def _add_regularizers(
         self, gradients: list[tf.Tensor], divisor: tf.Tensor | None

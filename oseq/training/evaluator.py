@@ -15,6 +15,8 @@ from oseq.distributed.worker import Worker
 from oseq.metrics.text import perplexity
 from oseq.training.decoding import compile_for, texts_and_scores, with_progress
 
+LOSS_METRICS = ("loss", "perplexity")
+
 
 @dataclasses.dataclass(frozen=True)
 class Evaluation:

@@ -90,7 +90,9 @@ class TrainStep:
         sums = tf.nest.pack_sequence_as(sums, flat)
         weight = tf.maximum(sums.weight, 1e-9)
         update = self._optimizer.apply(
-            sums.gradients, denominator=None if self._is_alone else weight
+            sums.gradients,
+            denominator=None if self._is_alone else weight,
+            is_empty=sums.weight <= 0.0,
         )
         return StepResult(
             sums.total / weight,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import keras
+import tensorflow as tf
 
 import oseq
 from oseq.contracts import Position
@@ -108,7 +109,11 @@ class Trainer:
             iterator = iter(self.data_layer.dataset(self.position))
             resumed = time.perf_counter()
             while self.step < self.last_step and self.stop_reason is None:
-                result = self._train_step(iterator)
+                try:
+                    result = self._train_step(iterator)
+                except tf.errors.OutOfRangeError:
+                    self.stop("the data has ended and is not repeated")
+                    break
                 self._count(result)
                 due = self._due_hooks()
                 if due or self.step >= self.last_step:
@@ -176,7 +181,7 @@ class Trainer:
         self.notes = dict(header.notes)
         self._start = header.position
         changes = [
-            f"{name} was {header.data.get(name)}, is {value}"
+            _change(name, header.data.get(name), value)
             for name, value in self._data_facts.items()
             if header.data.get(name) != value
         ]
@@ -241,3 +246,9 @@ class Trainer:
             dtype=self._dtype,
             oseq_version=oseq.__version__,
         )
+
+
+def _change(name: str, saved: Any, value: Any) -> str:
+    if name == "order_fingerprint":
+        return "its batches come in another order"
+    return f"{name} was {saved}, is {value}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -17,6 +19,9 @@ from oseq.training.weights import (
     to_numpy,
     weights_of,
 )
+
+_SCALER = "loss_scaler/"
+_log = logging.getLogger(__name__)
 
 
 class TrainingState:
@@ -73,7 +78,8 @@ class TrainingState:
     def restore(self, checkpoint: Checkpoint) -> None:
         """Puts back what ``capture`` returned, or raises and changes nothing.
 
-        A worker that the saved run did not have keeps its own random states.
+        A worker that the saved run did not have keeps its own random states, and a
+        loss scaler of another kind than the saved one its own start.
 
         Raises:
           CheckpointError: names or shapes differ; all differences are listed.
@@ -87,7 +93,22 @@ class TrainingState:
         for name in checkpoint.tensors:
             if name.startswith("random/") and name.split("/")[1] != rank:
                 del found[name]
+        if not self._goes_on_scaling(found):
+            for names in (expected, found):
+                for name in [name for name in names if name.startswith(_SCALER)]:
+                    del names[name]
         check_names(checkpoint, expected, found)
         for name, variable in expected.items():
             assign(variable, found[name])
         self._optimizer.write_back()
+
+    def _goes_on_scaling(self, found: Mapping[str, Array]) -> bool:
+        """Tells whether the saved loss scale is this run's: not in another dtype."""
+        scaler = self._optimizer.loss_scaler
+        saved = {name for name in found if name.startswith(_SCALER)}
+        if scaler.is_constant:
+            return False  # the config says what it is
+        if saved == {_SCALER + name for name in scaler.state}:
+            return True
+        _log.warning("the checkpoint has another kind of loss scaler: it starts anew")
+        return False

@@ -109,3 +109,38 @@ def test_a_failure_inside_shows_where(workplace, monkeypatch):
 def test_in_a_process_a_mistake_is_all_that_is_said(workplace):
     outcome = toy.in_process(*TINY, "--mode=eval")
     assert outcome == (2, "", "oseq: error: no checkpoint in run/checkpoints\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--random_seed=-1"], "must be at least 0"),
+        (["--random_seed=99999999999"], "must be below"),
+        (["--max_grad_norm=0"], "None switches clipping off"),
+        (["--encoder_params/num_heads=3"], "not divisible by num_heads 3"),
+        (["--encoder_params/hidden_size=32"], "share_embeddings"),
+        (["--encoder_params/norm_params/epsilon=-1"], "must be at least 0"),
+        (["--hooks=[collections.OrderedDict]"], "OrderedDict is no"),
+        (["--data_layer_params/source_file=[]"], "no file is named"),
+        (["--data_layer_params/cache_dir=/proc/nowhere"], "cache_dir: /proc/nowhere"),
+        (["--data_layer_params/seed=3"], "base_params want 1 (random_seed)"),
+        (["--data_layer_params/batch_size=3"], "base_params want 16"),
+        (["--logdir=data/toy-reversal/vocabulary.txt"], "cannot make"),
+        (
+            ["--mode=train_eval", "--eval_steps=1", "--best_metric=WER"],
+            "'WER' is not reported; choose one of loss, perplexity, BLEU",
+        ),
+    ],
+)
+def test_a_value_that_cannot_work_is_named_before_the_first_update(
+    workplace, arguments, message
+):
+    assert message in mistake(*arguments)
+
+
+def test_data_that_is_not_repeated_ends_the_run_in_peace(workplace):
+    outcome = toy.succeed(
+        *TINY, "--data_layer_params/repeat=False", "--batch_size_per_gpu=100"
+    )
+    assert "stopping at step 3: the data has ended" in outcome.err
+    assert toy.newest("run").header.step == 3

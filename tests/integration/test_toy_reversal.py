@@ -58,6 +58,19 @@ def test_float16_skips_the_overflows_of_a_scale_too_large_and_then_trains(workpl
     assert all(np.isfinite(value).all() for value in trained.tensors.values())
 
 
+def test_a_run_goes_on_in_float16_and_back_in_float32(run, workplace):
+    """The loss scaler is the dtype's, not the checkpoint's."""
+    resume = (*toy.TINY, "--logdir=run", "--resume=must")
+    forth = toy.succeed(*resume, "--dtype=mixed", "--max_steps=32")
+    scaled = toy.newest(run)
+    toy.succeed(*resume, "--dtype=float32", "--max_steps=34")
+    back = toy.newest(run)
+
+    assert "another kind of loss scaler" in forth.err
+    assert scaled.tensors["loss_scaler/scale"] > 1
+    assert (back.header.step, back.tensors["loss_scaler/scale"]) == (34, 1)
+
+
 def test_a_float32_run_goes_on_in_bfloat16_and_is_evaluated_in_float32(run):
     toy.succeed(
         *toy.TINY,

@@ -100,7 +100,6 @@ def test_config_mode_and_flags_are_handed_over(modes, config_path):
         "--infer_input_file=-",
         f"--checkpoint={config_path.parent}",
         "--enable_logs",
-        "--profile_steps=100:110",
     )
     config, mode, _ = modes.calls[0]
     assert mode == "infer"
@@ -108,8 +107,12 @@ def test_config_mode_and_flags_are_handed_over(modes, config_path):
     assert (options.infer_input_file, options.infer_output_file) == ("-", "-")
     assert options.enable_logs
     assert options.checkpoint == str(config_path.parent)
-    assert options.profile_steps == (100, 110)
-    assert options.command_line.endswith("--profile_steps=100:110")
+    assert options.command_line.endswith("--enable_logs")
+
+
+def test_a_single_step_can_be_profiled(modes, config_path):
+    options = options_of(modes, config_path, "--profile_steps=100:100")
+    assert options.profile_steps == (100, 100)
 
 
 def test_a_benchmark_is_a_training(modes, config_path):
@@ -160,11 +163,19 @@ def test_the_older_flags_are_forms_of_resume(modes, config_path, arguments, resu
     [
         (["--resume=never", "--continue_learning"], "contradict each other"),
         (["--mode=trian"], "invalid choice: 'trian'"),
-        (["--profile_steps=110:100"], "110 is not before 100"),
+        (["--profile_steps=110:100"], "1 <= FIRST <= LAST, got 110 and 100"),
         (["--profile_steps=ten"], "expected FIRST:LAST"),
+        (["--profile_steps=0:5"], "1 <= FIRST <= LAST, got 0 and 5"),
+        (["--mode=eval", "--profile_steps=1:5"], "not read in --mode=eval"),
         (["--bench_steps=0"], "0 is less than 1"),
-        (["--infer_input_file=nowhere.txt"], "nowhere.txt: no such file"),
-        (["--checkpoint=nowhere"], "--checkpoint: nowhere does not exist"),
+        (
+            ["--mode=infer", "--infer_input_file=nowhere.txt"],
+            "nowhere.txt: no such file",
+        ),
+        (["--mode=eval", "--infer_input_file=-"], "not read in --mode=eval"),
+        (["--mode=eval", "--checkpoint=nowhere"], "nowhere does not exist"),
+        (["--checkpoint=."], "not read in --mode=train; see load_model"),
+        (["--mode=infer", "--infer_output_file=."], ". is a directory"),
         (["--mode=infer", "--infer_output_file=no/where"], "no is no directory"),
         (["--max_step=3"], "--max_step: unknown key; did you mean --max_steps?"),
         (

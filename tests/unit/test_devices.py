@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import tensorflow as tf
 
+from oseq.config.params import ConfigError
 from oseq.devices import prepare_devices, usable_precision
 from oseq.distributed.worker import SingleWorker
 
@@ -69,6 +70,16 @@ def test_none_is_taken_where_none_is_wanted_or_there(monkeypatch, names, num_gpu
     prepare_devices({"num_gpus": num_gpus, "gpu_ids": None}, Worker(0))
 
     assert gpus.visible == gpus.growing == []
+
+
+def test_a_gpu_that_is_asked_for_and_not_there_is_named(monkeypatch, caplog):
+    FakeGpus(monkeypatch, "")
+
+    prepare_devices({"num_gpus": 1, "gpu_ids": None}, Worker(0))
+    with pytest.raises(ConfigError, match="finds no GPU"):
+        prepare_devices({"num_gpus": None, "gpu_ids": [0]}, Worker(0))
+
+    assert "computing on the CPU" in caplog.text
 
 
 @pytest.mark.parametrize(

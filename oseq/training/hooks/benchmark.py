@@ -30,14 +30,15 @@ class BenchmarkHook(Hook):
         return step == self._start or super().is_due(step)
 
     def begin(self, trainer: Trainer) -> None:
-        # A run resumed beyond its start measures from its second report on.
-        self._start = max(self._start, trainer.step + 1)
+        # A run resumed beyond its start measures from its first update on.
+        if trainer.step >= self._start:
+            self._started_step, self._start_totals = trainer.step, trainer.totals
 
     def after_step(self, trainer: Trainer, result: Any) -> None:
-        if trainer.step == self._start:
-            self._started_step, self._start_totals = trainer.step, trainer.totals
-        else:
+        if self._started_step is not None:
             self._report(trainer)
+        elif trainer.step >= self._start:
+            self._started_step, self._start_totals = trainer.step, trainer.totals
 
     def end(self, trainer: Trainer) -> None:
         self._report(trainer)

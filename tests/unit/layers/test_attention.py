@@ -85,7 +85,7 @@ def test_masks():
     assert padding.shape == (3, 1, 1, 3) and padding.dtype == tf.bool
     assert padding[:, 0, 0].numpy().tolist() == [
         [True, True, False],
-        [False, False, False],
+        [True, False, False],  # empty: see padding_mask
         [True, True, True],
     ]
     assert causal.shape == (1, 1, 3, 3) and causal.dtype == tf.bool

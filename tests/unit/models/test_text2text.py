@@ -176,6 +176,26 @@ def test_layers_of_one_initializer_start_differently():
     assert not np.array_equal(first, second)
 
 
+def test_a_seed_that_would_make_all_layers_equal_is_refused():
+    with pytest.raises(ConfigError, match="random_seed"):
+        make_model(
+            initializer=keras.initializers.GlorotUniform, initializer_params={"seed": 3}
+        )
+
+
+@pytest.mark.parametrize(
+    ("side", "params", "message"),
+    [
+        ("encoder", {"num_heads": 3}, "not divisible by num_heads 3"),
+        ("decoder", {"num_heads": 3}, "not divisible by num_heads 3"),
+        ("decoder", {"beam_size": 2, "num_best": 3}, "more than beam_size 2"),
+    ],
+)
+def test_values_that_do_not_fit_together_are_refused(side, params, message):
+    with pytest.raises(ConfigError, match=message):
+        make_model(**{side: params})
+
+
 @pytest.mark.parametrize(
     ("decoder", "hypotheses"),
     [
@@ -238,6 +258,24 @@ def test_a_sentence_is_translated_alike_in_any_batch(model):
 
     np.testing.assert_array_equal(together["ids"][0], alone["ids"][0])
     np.testing.assert_allclose(together["score"][0], alone["score"][0], rtol=1e-4)
+
+
+def test_an_empty_source_is_translated_alike_in_any_batch(model):
+    """Padding is not looked at, however much of it there is."""
+    empty = {"ids": np.zeros([1, 1], np.int32), "length": np.zeros([1], np.int32)}
+    alone = batch(1) | {"source": empty}
+    together = batch(2) | {
+        "source": {
+            "ids": np.array([[0, 0, 0, 0], [5, 6, 7, 1]], np.int32),
+            "length": np.array([0, 4], np.int32),
+        }
+    }
+
+    few, many = model.generate(alone), model.generate(together)
+
+    shortest = few["ids"].shape[-1]
+    np.testing.assert_array_equal(few["ids"][0], many["ids"][0][..., :shortest])
+    np.testing.assert_allclose(few["score"][0], many["score"][0], rtol=1e-4)
 
 
 def test_evaluate_scores_the_best_hypotheses(model):

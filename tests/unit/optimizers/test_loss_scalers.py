@@ -158,3 +158,20 @@ def test_build_takes_numbers_and_names():
 def test_mistakes_are_config_errors(scaling, params, message):
     with pytest.raises(ConfigError, match=message):
         build_loss_scaler(scaling, params)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: StaticLossScaler(float("inf")),
+        lambda: StaticLossScaler(float("nan")),
+        lambda: BackoffScaler(scale_max=float("inf")),
+        lambda: BackoffScaler(scale_min=4.0, scale_max=2.0),
+        lambda: BackoffScaler(step_factor=1.0),
+        lambda: LogMaxScaler(beta1=1.0),
+        lambda: LogMaxScaler(beta2=-0.1),
+    ],
+)
+def test_a_scale_that_could_not_work_is_refused(make):
+    with pytest.raises(ConfigError):
+        make()

@@ -126,6 +126,21 @@ def test_zero_gradients_are_an_update():
     assert update.applied.numpy() and float(update.gradient_norm) == 0.0
 
 
+def test_gradients_of_no_target_leave_no_trace():
+    variables = weights("float16")
+    scaler = BackoffScaler(scale_max=8.0)
+    wrapped = wrapper(variables, Adam(0.01), scaler)
+    wrapped.apply(gradients_of(variables))
+    kept = {**wrapped.state, **wrapped.masters}
+    before = {name: variable.numpy().copy() for name, variable in kept.items()}
+
+    update = wrapped.apply([tf.zeros((3, 2)), tf.zeros(2)], is_empty=tf.constant(True))
+
+    assert not update.applied.numpy()
+    for name, variable in kept.items():
+        assert np.array_equal(variable.numpy(), before[name]), name
+
+
 def test_masters_add_up_what_16_bits_would_lose():
     weight = keras.Variable(np.ones(4), dtype="bfloat16", name="w")
     wrapped = wrapper([weight], keras.optimizers.SGD(1e-4))

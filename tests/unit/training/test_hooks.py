@@ -241,6 +241,14 @@ def test_the_benchmark_leaves_out_the_first_steps(caplog):
     ]
 
 
+def test_a_benchmark_from_step_0_times_the_first_update_too(caplog):
+    run = make_run(last_step=2, hooks=[BenchmarkHook(start=0)])
+    with caplog.at_level(logging.INFO):
+        run.trainer.run()
+    (line,) = [r.getMessage() for r in caplog.records if "benchmark" in r.msg]
+    assert "steps 1 to 2" in line
+
+
 def test_the_profiler_records_its_steps(tmp_path):
     run = make_run(last_step=4, hooks=[ProfilerHook(tmp_path, 2, 3)])
     run.trainer.run()

@@ -253,7 +253,8 @@ def test_batches_of_every_shape_share_one_trace_even_without_targets():
 
     assert len(traces) == 1
     assert nothing.loss == 0 and nothing.weight == 0
-    assert nothing.update.applied and nothing.update.gradient_norm == 0
+    assert not nothing.update.applied and nothing.update.gradient_norm == 0
+    assert optimizer.iterations == 2
     assert all(result.loss > 0 for result in others)
     for name, value in state_of(optimizer).items():
         assert np.isfinite(value).all(), name
