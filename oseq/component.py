@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from oseq.config.params import ConfigError, Param, check_params
+from oseq.config.params import Component, ConfigError, Param, check_params
 from oseq.contracts import DataSpec
 from oseq.layers.composite import Composite
 
 
-class LayerComponent(Composite):
+class LayerComponent(Component, Composite):
     """A Keras layer that is configured by a dict of declared parameters.
 
     Args:
@@ -33,10 +33,6 @@ class LayerComponent(Composite):
             "initializer": _make(self.params, "initializer"),
             "regularizer": _make(self.params, "regularizer"),
         }
-
-    @staticmethod
-    def get_required_params() -> dict[str, Param]:
-        return {}
 
     @staticmethod
     def get_optional_params() -> dict[str, Param]:

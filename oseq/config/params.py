@@ -1,9 +1,10 @@
 """Declared parameters of components, and the check of what a user wrote.
 
 A component is any class with ``get_required_params()`` and
-``get_optional_params()``: both return ``{key: Param}``. Defaults stand there and
-nowhere else. Optimizers, learning rate policies and initializers are foreign
-classes and functions: their signature is their schema, their defaults stay theirs.
+``get_optional_params()`` (see ``Component``): both return ``{key: Param}``. Defaults
+stand there and nowhere else. Optimizers, learning rate policies and initializers are
+foreign classes and functions: their signature is their schema, their defaults stay
+theirs.
 """
 
 from __future__ import annotations
@@ -16,21 +17,6 @@ from typing import Any
 
 from oseq.config.signatures import accepts_of, parameters_of_user, set_elsewhere
 from oseq.config.values import accepts_value, describe, did_you_mean
-
-__all__ = [
-    "INJECTED_PARAMS",
-    "OMITTED",
-    "ConfigError",
-    "Param",
-    "Schema",
-    "UserError",
-    "check_params",
-    "find_problems",
-    "nested_component",
-    "problem_of_value",
-    "schema_of",
-    "unknown_key",
-]
 
 
 class UserError(Exception):
@@ -70,6 +56,18 @@ class Param:
     minimum: float | None = None
     below: float | None = None
     resolve: Callable[[Any], Any] | None = None
+
+
+class Component:
+    """Base of what declares its keys; a component without keys leaves it so."""
+
+    @staticmethod
+    def get_required_params() -> dict[str, Param]:
+        return {}
+
+    @staticmethod
+    def get_optional_params() -> dict[str, Param]:
+        return {}
 
 
 class _Omitted:

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from oseq.config.params import ConfigError, Param, check_params
+from oseq.config.params import Component, ConfigError, check_params
 from oseq.contracts import DataSpec, Position
 from oseq.distributed.worker import Worker
 
 
-class DataLayer(abc.ABC):
+class DataLayer(Component, abc.ABC):
     """Reads examples, makes batches, turns ids back into text.
 
     It never sees the model: what the model must know of the data is in ``spec``.
@@ -54,14 +54,6 @@ class DataLayer(abc.ABC):
         self.params = check_params(type(self), params)
         self.mode = mode
         self.worker = worker
-
-    @staticmethod
-    def get_required_params() -> dict[str, Param]:
-        return {}
-
-    @staticmethod
-    def get_optional_params() -> dict[str, Param]:
-        return {}
 
     @abc.abstractmethod
     def dataset(self, position: Position = Position()) -> tf.data.Dataset:

@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from oseq.config.params import ConfigError, Param
+from oseq.config.params import Component, ConfigError, Param
 from oseq.layers.normalization import NORM_TYPES
 
 
-class NormParams:
+class NormParams(Component):
     """The keys of ``norm_params``."""
-
-    @staticmethod
-    def get_required_params() -> dict[str, Param]:
-        return {}
 
     @staticmethod
     def get_optional_params() -> dict[str, Param]:

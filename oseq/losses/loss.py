@@ -6,11 +6,11 @@ import abc
 from collections.abc import Mapping
 from typing import Any
 
-from oseq.config.params import Param, check_params
+from oseq.config.params import Component, check_params
 from oseq.contracts import DataSpec, DecoderOutput, LossOutput, Target
 
 
-class Loss(abc.ABC):
+class Loss(Component, abc.ABC):
     """Measures outputs against a target, as sums.
 
     Law: the total and the weight of a batch are those of its parts, added.
@@ -23,14 +23,6 @@ class Loss(abc.ABC):
     def __init__(self, params: Mapping[str, Any], spec: DataSpec):
         self.params = check_params(type(self), params)
         self.spec = spec
-
-    @staticmethod
-    def get_required_params() -> dict[str, Param]:
-        return {}
-
-    @staticmethod
-    def get_optional_params() -> dict[str, Param]:
-        return {}
 
     @abc.abstractmethod
     def __call__(self, outputs: DecoderOutput, target: Target) -> LossOutput:

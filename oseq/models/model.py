@@ -6,12 +6,12 @@ import abc
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from oseq.config.params import Param, check_params
+from oseq.config.params import Component, check_params
 from oseq.contracts import Batch, DataSpec, DecoderOutput, LossOutput, Result
 from oseq.layers.composite import Composite
 
 
-class Model(Composite):
+class Model(Component, Composite):
     """Computes; does not train, read files or save.
 
     It is a ``Layer``, not a ``keras.Model``, which already owns ``compute_loss``,
@@ -36,14 +36,6 @@ class Model(Composite):
         super().__init__(name=name, dtype=policy, autocast=False)
         self.params = check_params(type(self), params)
         self.spec = spec
-
-    @staticmethod
-    def get_required_params() -> dict[str, Param]:
-        return {}
-
-    @staticmethod
-    def get_optional_params() -> dict[str, Param]:
-        return {}
 
     @abc.abstractmethod
     def call(self, batch: Batch, training: bool = False) -> DecoderOutput:
