@@ -1,9 +1,11 @@
-"""The wiring: from a checked config to the objects of a run. The only place of it."""
+"""The wiring: from a checked config to the objects of a run.
+
+Here and, for the hooks, in ``build_hooks.py``; nowhere else.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import logging
 import math
 import os
@@ -15,6 +17,7 @@ from typing import Any
 
 import keras
 
+from oseq.build_hooks import benchmark_hooks, training_hooks
 from oseq.config.config import Config
 from oseq.config.options import Options
 from oseq.config.params import ConfigError, schema_of
@@ -27,18 +30,6 @@ from oseq.optimizers.loss_scalers import build_loss_scaler
 from oseq.optimizers.mp_wrapper import MixedPrecisionOptimizerWrapper
 from oseq.precision import Precision
 from oseq.training import checkpoint as checkpoints
-from oseq.training.evaluator import LOSS_METRICS, Evaluator
-from oseq.training.hooks.benchmark import BenchmarkHook
-from oseq.training.hooks.best_checkpoint import BestCheckpointHook
-from oseq.training.hooks.checkpointing import CheckpointHook
-from oseq.training.hooks.early_stopping import EarlyStoppingHook
-from oseq.training.hooks.evaluation import EvaluationHook
-from oseq.training.hooks.hook import Hook
-from oseq.training.hooks.loss_scale import LossScaleHook
-from oseq.training.hooks.profiler import ProfilerHook
-from oseq.training.hooks.progress import ProgressHook
-from oseq.training.hooks.samples import SampleHook
-from oseq.training.hooks.tensorboard import TensorBoardHook
 from oseq.training.moving_average import MovingAverage
 from oseq.training.train_step import TrainStep
 from oseq.training.trainer import Trainer
@@ -201,9 +192,12 @@ def build_trainer(config: Config, mode: str, options: Options) -> Trainer:
     if params["ema_decay"] is not None:
         moving_average = MovingAverage(params["ema_decay"], optimizer)
     if options.benchmark:
-        hooks = _benchmark_hooks(params, options)
+        hooks = benchmark_hooks(params, options)
     else:
-        hooks = _training_hooks(config, mode, options, model, worker)
+        eval_layer = None
+        if mode == "train_eval":
+            eval_layer = build_data_layer(config, "eval", worker)
+        hooks = training_hooks(params, options, model, eval_layer, worker)
     trainer = Trainer(
         train_step,
         model,
@@ -254,99 +248,6 @@ def _build_wrapper(
     }
     optimizer.build(trainable, regularizers)
     return optimizer
-
-
-def _training_hooks(
-    config: Config, mode: str, options: Options, model: Model, worker: Worker
-) -> list[Hook]:
-    """Returns the hooks in their order: evaluations come before checkpoints."""
-    params = config.params("train")
-    logdir = Path(params["logdir"])
-    hooks: list[Hook] = [LossScaleHook()]
-    if params["print_loss_steps"] is not None:
-        hooks.append(ProgressHook(params["print_loss_steps"]))
-    if params["print_bench_info_steps"] is not None:
-        start = options.bench_start
-        if start is None:
-            start = params["bench_start"]
-        hooks.append(BenchmarkHook(start, params["print_bench_info_steps"]))
-    if options.profile_steps is not None:
-        hooks.append(ProfilerHook(logdir, *options.profile_steps))
-    eval_layer = None
-    if mode == "train_eval":
-        eval_layer = build_data_layer(config, "eval", worker)
-    hooks.append(
-        TensorBoardHook(
-            logdir, params["save_summaries_steps"], params["summaries"], eval_layer
-        )
-    )
-    if eval_layer is not None:
-        hooks += _evaluation_hooks(params, logdir, model, eval_layer, worker)
-    hooks += [_make_hook(hook) for hook in params["hooks"]]
-    if params["save_checkpoint_steps"] is not None:
-        hooks.append(
-            CheckpointHook(
-                logdir, params["save_checkpoint_steps"], params["num_checkpoints"]
-            )
-        )
-    return hooks
-
-
-def _make_hook(kind: type) -> Hook:
-    if not issubclass(kind, Hook):
-        raise ConfigError(f"hooks: {kind.__name__} is no oseq.training.hooks.hook.Hook")
-    try:
-        inspect.signature(kind).bind()
-    except TypeError as error:
-        raise ConfigError(
-            f"hooks: {kind.__name__} is made without arguments, but: {error}"
-        ) from error
-    return kind()
-
-
-def _evaluation_hooks(
-    params: Params, logdir: Path, model: Model, data_layer: DataLayer, worker: Worker
-) -> list[Hook]:
-    evaluator = Evaluator(model, data_layer, worker)
-    metric = params["best_metric"] or model.best_metric
-    _check_metrics(params, model)
-    hooks: list[Hook] = []
-    if params["print_samples_steps"] is not None:
-        hooks.append(SampleHook(evaluator, params["print_samples_steps"]))
-    hooks.append(EvaluationHook(evaluator, params["eval_steps"]))
-    hooks.append(BestCheckpointHook(logdir, metric))
-    if params["early_stopping_patience"] is not None:
-        hooks.append(
-            EarlyStoppingHook(
-                params["early_stopping_metric"] or metric,
-                params["early_stopping_patience"],
-            )
-        )
-    return hooks
-
-
-def _check_metrics(params: Params, model: Model) -> None:
-    """Refuses at the start what the first evaluation would not report."""
-    known = (*LOSS_METRICS, *model.metric_names)
-    problems = [
-        f"{key}: {params[key]!r} is not reported; choose one of {', '.join(known)}"
-        for key in ("best_metric", "early_stopping_metric")
-        if params[key] not in (None, *known)
-    ]
-    if problems:
-        raise ConfigError(problems)
-
-
-def _benchmark_hooks(params: Params, options: Options) -> list[Hook]:
-    start = options.bench_start
-    if start is None:
-        start = min(params["bench_start"], options.bench_steps // 2)
-    elif start >= options.bench_steps:
-        raise ConfigError(
-            f"--bench_start={start}: nothing is timed in {options.bench_steps} steps; "
-            "raise --bench_steps"
-        )
-    return [ProgressHook(1), BenchmarkHook(start)]
 
 
 def _trainable_variables(model: Model, frozen: str | None) -> list[keras.Variable]:

@@ -7,17 +7,14 @@ typing mistake is answered at once.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import importlib.metadata
 import logging
 import os
 import shlex
 import sys
-import tempfile
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
 
 import oseq
 from oseq.config.config import CLI_MODES, Config
@@ -27,6 +24,7 @@ from oseq.config.options import Options
 from oseq.config.overrides import Override, parse_overrides
 from oseq.config.params import ConfigError, UserError
 from oseq.config.values import did_you_mean
+from oseq.quiet_import import import_tensorflow_quietly
 
 _SUCCESS, _FAILURE, _USER_ERROR, _INTERRUPTED = 0, 1, 2, 130
 
@@ -70,7 +68,7 @@ def _run(argv: list[str]) -> int:
     _check_modes(flags)
     _check_files(flags)
     _log_to_stderr()
-    _import_tensorflow_quietly()
+    import_tensorflow_quietly()
     config = load_config(flags.config_file, overrides)
     if flags.help_config:
         print(help_text(config), end="")
@@ -245,36 +243,6 @@ class _PlainFormatter(logging.Formatter):
         if record.levelno <= logging.INFO:
             return message
         return f"{record.levelname.lower()}: {message}"
-
-
-def _import_tensorflow_quietly() -> None:
-    """Imports TensorFlow without its start-up lines.
-
-    Its C++ libraries write some of them before they read any log level, straight to
-    the file descriptor. What was written is shown if the import fails.
-    """
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    with tempfile.TemporaryFile() as captured:
-        try:
-            with _stderr_into(captured):
-                import keras  # noqa: F401
-                import tensorflow  # noqa: F401
-        except BaseException:
-            captured.seek(0)
-            os.write(2, captured.read())
-            raise
-
-
-@contextlib.contextmanager
-def _stderr_into(file: IO[bytes]) -> Iterator[None]:
-    sys.stderr.flush()
-    saved = os.dup(2)
-    os.dup2(file.fileno(), 2)
-    try:
-        yield
-    finally:
-        os.dup2(saved, 2)
-        os.close(saved)
 
 
 def _positive(text: str) -> int:

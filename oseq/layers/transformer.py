@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import keras
 import tensorflow as tf
 
 from oseq.layers import positions
@@ -46,6 +47,13 @@ class Residual(Composite):
             return inputs + self.dropout(outputs, training=training)
         outputs = inputs + self.dropout(function(inputs), training=training)
         return self.norm(outputs, valid=valid, training=training)
+
+
+def make_final_norm(params: Mapping[str, Any]) -> keras.layers.Layer | None:
+    """Returns the norm after the last layer, where layers leave their sum without."""
+    if params["norm_order"] != "pre":
+        return None
+    return make_norm(params["norm_params"], name="final_norm")
 
 
 class TransformerInput(Composite):
