@@ -172,11 +172,7 @@ def build_trainer(config: Config, mode: str, options: Options) -> Trainer:
     model = build_model(config, "train", data_layer)
     trainable = _trainable_variables(model, params["freeze_variables_regex"])
     updates_per_epoch = data_layer.batches_per_epoch / params["iter_size"]
-    last_step = params["max_steps"] or math.ceil(
-        params["num_epochs"] * updates_per_epoch
-    )
-    if options.benchmark:
-        last_step = options.bench_steps
+    last_step = _last_step(params, options, updates_per_epoch)
     optimizer = _build_wrapper(
         params, precision, trainable, last_step, max(1, round(updates_per_epoch))
     )
@@ -217,6 +213,14 @@ def build_trainer(config: Config, mode: str, options: Options) -> Trainer:
         config.write(logdir)
         _keep_front_end(data_layer, logdir)
     return trainer
+
+
+def _last_step(params: Params, options: Options, updates_per_epoch: float) -> int:
+    if options.benchmark:
+        return options.bench_steps
+    if params["max_steps"] is not None:
+        return params["max_steps"]
+    return math.ceil(params["num_epochs"] * updates_per_epoch)
 
 
 def _build_wrapper(

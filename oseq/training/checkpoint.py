@@ -30,7 +30,7 @@ from oseq.contracts import Position
 CHECKPOINTS, BEST, AVERAGE = "checkpoints", "best", "average"
 _FORMAT = 1
 _NAME = re.compile(r"step-\d+\.safetensors")
-_LEFTOVERS = (".tmp*", "*.partial")
+_LEFTOVERS = (".tmp*", "*.partial")  # the first are safetensors' own
 _log = logging.getLogger(__name__)
 
 
