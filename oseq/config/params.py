@@ -160,7 +160,7 @@ def problem_of_value(param: Param, is_required: bool, value: Any) -> str | None:
 
 def unknown_key(component: Any, key: Any, schema: Schema) -> str:
     """Returns what to say of a key that ``schema``, the component's, lacks."""
-    if not hasattr(component, "get_required_params"):
+    if not _is_declared(component):
         setter = set_elsewhere(component, key)
         if setter is not None:
             return f"not set here but by {setter}"
@@ -197,6 +197,9 @@ def _check(
         elif param.schema_of is not None:
             value, nested = _check_nested(param, value, params, schema, f"{path}/{key}")
             problems += nested
+        elif param.accepts is float and _is_declared(component):
+            # TensorFlow refuses to mix 1 and 1.0. A signature's defaults tell less.
+            value = value if value is None else float(value)
         complete[key] = _read_only(value)
     return types.MappingProxyType(complete), problems
 
@@ -228,6 +231,10 @@ def _schema_of_signature(function: Any) -> Schema:
         is_required = is_required and parameter.name not in INJECTED_PARAMS
         schema[parameter.name] = (param, is_required)
     return schema
+
+
+def _is_declared(component: Any) -> bool:
+    return hasattr(component, "get_required_params")
 
 
 def _name_of(component: Any) -> str:

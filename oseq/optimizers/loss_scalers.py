@@ -168,7 +168,7 @@ class LogMaxScaler(LossScaler):
         super().__init__(scale_init)
         self._scale_min = scale_min
         self._scale_max = scale_max
-        self._log_max = log_max
+        self._log_max = float(log_max)
         self._beta1 = beta1
         self._beta2 = beta2
         self._overflow_std_dev = overflow_std_dev

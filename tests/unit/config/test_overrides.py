@@ -44,7 +44,7 @@ def test_words_without_a_key_are_refused():
         ("--lr_policy_params/learning_rate=1e-4", 1e-4),
         ("--lr_policy_params/decay_steps=50", 50),
         ("--optimizer_params/amsgrad=true", True),
-        ("--encoder_params/dropout=1", 1),
+        ("--encoder_params/dropout=1", 1.0),
         ("--encoder_params/sizes=[1, 2]", [1, 2]),
         ("--encoder_params/extra/rate=3", 3),
         ("--data_layer_params/source_file=1.txt", "1.txt"),

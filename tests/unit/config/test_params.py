@@ -241,3 +241,20 @@ def test_a_number_that_is_too_large_already_is_refused():
     assert check_params(Layer, {"dropout": 0.99})["dropout"] == 0.99
     with pytest.raises(ConfigError, match="dropout: must be below 1, got 1.0"):
         check_params(Layer, {"dropout": 1.0})
+
+
+def test_a_whole_number_becomes_the_number_that_is_declared():
+    """TensorFlow refuses to mix 1 and 1.0."""
+
+    class Component:
+        @staticmethod
+        def get_required_params():
+            return {"rate": Param(float, "a rate")}
+
+        @staticmethod
+        def get_optional_params():
+            return {"count": Param(int, "a count", 2), "other": Param(float, "or None")}
+
+    params = check_params(Component, {"rate": 1})
+
+    assert [type(value) for value in params.values()] == [float, int, type(None)]
