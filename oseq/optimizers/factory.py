@@ -150,9 +150,20 @@ def _build_schedule(
         raise ConfigError(
             f"lr_policy_params/{missing[0]}: missing, and the run's length is unknown"
         )
-    if inspect.isclass(policy):
-        return policy(**complete)
-    return PolicySchedule(policy, complete)
+    try:
+        schedule: Any = (
+            policy(**complete)
+            if inspect.isclass(policy)
+            else PolicySchedule(policy, complete)
+        )
+        first_rate = float(schedule(tf.constant(0, tf.int64)))
+    except (ValueError, TypeError) as error:
+        raise ConfigError(f"lr_policy_params: {error}") from error
+    if not 0.0 <= first_rate < float("inf"):
+        raise ConfigError(
+            f"lr_policy_params: the first update's learning rate would be {first_rate}"
+        )
+    return schedule
 
 
 def _steps_left(policy_params: Mapping[str, Any], max_steps: int) -> int:

@@ -178,6 +178,25 @@ def test_whole_numbers_are_good_enough_for_floats():
             },
             "decay_steps: missing",
         ),
+        (
+            {
+                "policy": lr_policies.piecewise_constant,
+                "policy_params": {
+                    "learning_rate": 1.0,
+                    "boundaries": [1, 2],
+                    "decay_rates": [0.1],
+                },
+            },
+            "2 boundaries but 1 decay_rates",
+        ),
+        (
+            {
+                "policy": lr_policies.fixed_lr,
+                "policy_params": {"learning_rate": -1.0},
+            },
+            "learning rate would be -1.0",
+        ),
+        ({"policy": lambda global_step: None}, "lr_policy_params"),
     ],
 )
 def test_mistakes_are_config_errors(keys, message):
