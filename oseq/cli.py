@@ -178,6 +178,8 @@ def _check_modes(flags: argparse.Namespace) -> None:
         for name, (modes, hint) in _READ_IN.items()
         if getattr(flags, name) is not None and flags.mode not in modes
     ]
+    if flags.benchmark and flags.profile_steps is not None:
+        problems.append("--profile_steps: not with --benchmark, which writes nothing")
     if problems:
         raise ConfigError(problems)
 

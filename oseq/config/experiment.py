@@ -129,7 +129,7 @@ def _reports() -> dict[str, Param]:
 
     return {
         "print_loss_steps": every("progress lines", 10),
-        "print_samples_steps": every("sample sentences", None),
+        "print_samples_steps": every("sample sentences in train_eval", None),
         "print_bench_info_steps": every("lines of throughput", None),
         "save_summaries_steps": every("points of the curves", 100),
         "save_checkpoint_steps": every("checkpoints", 1000),

@@ -55,6 +55,15 @@ def _clipping_leaves_something(params: Params) -> str | None:
     return None
 
 
+def _patience_for_its_metric(params: Params) -> str | None:
+    metric, patience = (
+        params[f"early_stopping_{name}"] for name in ("metric", "patience")
+    )
+    if metric is not None and patience is None:
+        return "early_stopping_metric: nothing stops without early_stopping_patience"
+    return None
+
+
 def _one_kind_of_batch(params: Params) -> str | None:
     by_tokens = params["batch_tokens_per_gpu"] is not None
     if by_tokens and params["batch_size_per_gpu"] is not None:
@@ -129,6 +138,10 @@ _ALWAYS: list[tuple[tuple[str, ...], Rule]] = [
     (("summaries",), _summaries_are_known),
     (("larc_params", "max_grad_norm"), _larc_or_clipping),
     (("max_grad_norm",), _clipping_leaves_something),
+    (
+        ("early_stopping_metric", "early_stopping_patience"),
+        _patience_for_its_metric,
+    ),
     (("batch_size_per_gpu", "batch_tokens_per_gpu"), _one_kind_of_batch),
     (("max_steps", "num_epochs"), _one_length),
     (("num_gpus", "gpu_ids", "use_horovod"), _one_gpu_per_process),

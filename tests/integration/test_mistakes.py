@@ -116,6 +116,7 @@ def test_in_a_process_a_mistake_is_all_that_is_said(workplace):
     [
         (["--random_seed=-1"], "must be at least 0"),
         (["--random_seed=99999999999"], "must be below"),
+        (["--early_stopping_metric=loss"], "nothing stops without"),
         (["--max_grad_norm=0"], "None switches clipping off"),
         (["--encoder_params/num_heads=3"], "not divisible by num_heads 3"),
         (["--encoder_params/hidden_size=32"], "share_embeddings"),

@@ -167,6 +167,7 @@ def test_the_older_flags_are_forms_of_resume(modes, config_path, arguments, resu
         (["--profile_steps=ten"], "expected FIRST:LAST"),
         (["--profile_steps=0:5"], "1 <= FIRST <= LAST, got 0 and 5"),
         (["--mode=eval", "--profile_steps=1:5"], "not read in --mode=eval"),
+        (["--benchmark", "--profile_steps=1:5"], "not with --benchmark"),
         (["--bench_steps=0"], "0 is less than 1"),
         (
             ["--mode=infer", "--infer_input_file=nowhere.txt"],
