@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from oseq.contracts import Position
 from tests.integration import toy
 
 POLICIES = "oseq.optimizers.lr_policies"
@@ -208,3 +209,11 @@ def test_the_seed_decides_about_everything(workplace):
     toy.assert_same_state(one, toy.newest("again"))
     other = toy.newest("other").under("weights")
     assert any((other[name] != one.under("weights")[name]).any() for name in other)
+
+
+def test_a_corpus_smaller_than_a_batch_is_a_batch(workplace):
+    toy.write_corpus(workplace / "data/toy-reversal", train=3)
+    outcome = toy.succeed(*TINY, "--max_steps=4", "--iter_size=2")
+    assert toy.newest("run").header.step == 4
+    assert toy.newest("run").header.position == Position(epoch=8)
+    assert "3 examples" in outcome.err

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import keras
 import numpy as np
 import pytest
@@ -276,6 +278,18 @@ def test_an_empty_source_is_translated_alike_in_any_batch(model):
     shortest = few["ids"].shape[-1]
     np.testing.assert_array_equal(few["ids"][0], many["ids"][0][..., :shortest])
     np.testing.assert_allclose(few["score"][0], many["score"][0], rtol=1e-4)
+
+
+def test_evaluate_tells_how_it_scored(model, caplog):
+    """Signatures: BLEU is of cased, untokenized lines, tokenized by sacrebleu."""
+    text = "A small <<unk>> dog, running."
+    with caplog.at_level(logging.INFO):
+        metrics = model.evaluate([Result(0, "", text, [text], [0.0])])
+
+    assert metrics["exact_match"] == 100
+    assert set(metrics) == set(model.metric_names)
+    assert "BLEU: nrefs:1|case:mixed|eff:no|tok:13a" in caplog.text
+    assert "chrF: nrefs:1|case:mixed" in caplog.text
 
 
 def test_evaluate_scores_the_best_hypotheses(model):

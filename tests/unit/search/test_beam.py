@@ -168,3 +168,16 @@ def test_a_step_that_forgets_static_shapes_runs_in_a_graph(beam_size):
         return search.search(model.forgetful_step, state, 3, 6, SPEC)
 
     np.testing.assert_array_equal(in_graph()["ids"], model.search(search, 6)["ids"])
+
+
+def test_a_beam_wider_than_the_vocabulary_finds_no_more_than_there_is():
+    """At a limit of one token there are four hypotheses: EOS, and three words."""
+    model = ToyModel(seed=9, num_sentences=2)
+    wide = BeamSearch(2 * VOCAB_SIZE, num_best=5)
+    predictions = model.search(wide, 1)
+    for sentence in range(2):
+        expected = brute_force(model, sentence, 1, "gnmt", 0.0)
+        assert len(expected) == 4
+        best = {name: value[:, :4] for name, value in predictions.items()}
+        assert_hypotheses(best, sentence, expected)
+    assert not np.isfinite(predictions["score"].numpy()[:, 4]).any()
