@@ -82,12 +82,13 @@ def train_sentencepiece(
     vocab_size: int,
     model_type: str,
     byte_fallback: bool,
+    split_digits: bool = False,
 ) -> None:
     """Trains a model on text files and writes it, whole or not at all.
 
     Text is not normalized and spaces are kept, so that decoding what was encoded
     gives the same line back; ``byte_fallback`` keeps characters that the training
-    text does not have.
+    text does not have; ``split_digits`` makes every digit a token.
     """
     model = io.BytesIO()
     with tempfile.TemporaryDirectory() as folder:
@@ -98,6 +99,7 @@ def train_sentencepiece(
                 vocab_size=vocab_size,
                 model_type=model_type,
                 byte_fallback=byte_fallback,
+                split_digits=split_digits,
                 pad_id=PAD_ID,
                 eos_id=EOS_ID,
                 bos_id=BOS_ID,

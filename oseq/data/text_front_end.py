@@ -41,6 +41,9 @@ FRONT_END_PARAMS = {
     "sentencepiece_byte_fallback": Param(
         bool, "a model trained here spells unseen characters as bytes, not UNK", True
     ),
+    "sentencepiece_split_digits": Param(
+        bool, "a model trained here makes every digit a token, easy to copy", False
+    ),
     "pad_vocab_to_eight": Param(
         bool, "round vocabulary sizes up to multiples of 8", False
     ),
@@ -155,6 +158,7 @@ class TextFrontEnd:
                     vocab_size=size,
                     model_type=self._params["sentencepiece_type"],
                     byte_fallback=self._params["sentencepiece_byte_fallback"],
+                    split_digits=self._params["sentencepiece_split_digits"],
                 )
             with open(model, "rb") as file:
                 return file.read()

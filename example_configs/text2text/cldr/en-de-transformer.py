@@ -63,7 +63,8 @@ base_params = {
     "data_layer_params": {
         # Trained on the first use.
         "sentencepiece_model": f"{corpus}/sentencepiece.model",
-        "sentencepiece_vocab_size": 4000,
+        "sentencepiece_vocab_size": 3000,
+        "sentencepiece_split_digits": True,
         "max_length": 64,
     },
 }

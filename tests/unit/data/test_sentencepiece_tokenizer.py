@@ -142,3 +142,11 @@ def test_a_model_without_padding_is_refused(tmp_path):
 def test_fingerprints_tell_models_apart(tokenizer, tmp_path):
     other = SentencePieceTokenizer(train(tmp_path, vocab_size=310))
     assert other.fingerprint != tokenizer.fingerprint
+
+
+def test_split_digits_makes_every_digit_a_token(tmp_path):
+    tokenizer = SentencePieceTokenizer(train(tmp_path, split_digits=True))
+    assert all(
+        sum(character.isdigit() for character in tokenizer.decode([token])) <= 1
+        for token in range(4, tokenizer.vocab_size)
+    )
