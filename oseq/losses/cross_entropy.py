@@ -39,7 +39,9 @@ def _softmax(logits: tf.Tensor, labels: tf.Tensor) -> _Softmax:
     is_half = logits.dtype == tf.float16
     # bfloat16 needs no cast: the kernel itself works in float32.
     values = tf.nn.softmax(tf.cast(logits, tf.float32) if is_half else logits)
-    places = tf.stack([tf.range(tf.shape(labels)[0]), labels], axis=1)  # [P, 2]
+    # int64: with int32 TensorFlow refuses logits of more than 2**31 elements.
+    rows = tf.range(tf.shape(labels, tf.int64)[0])
+    places = tf.stack([rows, tf.cast(labels, tf.int64)], axis=1)  # [P, 2]
     label = tf.cast(tf.gather_nd(values, places), tf.float32)
     others = tf.tensor_scatter_nd_update(
         values, places, tf.zeros_like(labels, values.dtype)

@@ -169,3 +169,24 @@ def test_the_reported_log_likelihood_has_no_gradient():
         reported = loss.negative_log_likelihood
 
     assert not np.any(tape.gradient(reported, kernel))
+
+
+def test_more_than_two_billion_logits_are_counted_in_64_bits():
+    """Too many to make here; with 32 bits TensorFlow refuses them at run time."""
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None, 4]),
+            tf.TensorSpec([None, 4]),
+            tf.TensorSpec([None], tf.int32),
+        ]
+    )
+    def loss(inputs, kernel, labels):
+        return projected_cross_entropy(inputs, kernel, labels, 0.1).total
+
+    operations = loss.get_concrete_function().graph.get_operations()
+    kinds = {"GatherNd", "TensorScatterUpdate"}
+    of_logits = [op for op in operations if op.type in kinds]
+
+    assert {op.type for op in of_logits} == kinds
+    assert {op.get_attr("Tindices") for op in of_logits} == {tf.int64}
