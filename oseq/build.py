@@ -143,14 +143,14 @@ def check_logdir(logdir: Path, resume: str) -> None:
       ConfigError: it holds no run to go on with, or a run not to be touched, or
         cannot be written to.
     """
+    if resume == "must" and checkpoints.latest(logdir) is None:
+        raise ConfigError(f"{logdir} holds no checkpoint to resume from")
     try:
         logdir.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(f"logdir: cannot make {logdir}: {error.strerror}") from error
     if not os.access(logdir, os.W_OK):
         raise ConfigError(f"logdir: {logdir} cannot be written to")
-    if resume == "must" and checkpoints.latest(logdir) is None:
-        raise ConfigError(f"{logdir} holds no checkpoint to resume from")
     if resume == "never" and any(logdir.iterdir()):
         raise ConfigError(
             f"{logdir} is not empty; choose another logdir, or --resume=auto to go on "

@@ -57,6 +57,7 @@ def test_a_run_is_not_overwritten(run):
 def test_there_must_be_a_run_to_resume(workplace):
     assert "no checkpoint to resume from" in mistake("--resume=must")
     assert "no checkpoint to resume from" in mistake("--continue_learning")
+    assert not (workplace / "run").exists()
 
 
 def test_a_vocabulary_of_another_size_is_refused_with_both_sizes(run):
