@@ -144,9 +144,20 @@ def test_fingerprints_tell_models_apart(tokenizer, tmp_path):
     assert other.fingerprint != tokenizer.fingerprint
 
 
-def test_split_digits_makes_every_digit_a_token(tmp_path):
-    tokenizer = SentencePieceTokenizer(train(tmp_path, split_digits=True))
-    assert all(
-        sum(character.isdigit() for character in tokenizer.decode([token])) <= 1
-        for token in range(4, tokenizer.vocab_size)
+@pytest.mark.parametrize("split_digits", [False, True])
+def test_split_digits_makes_every_digit_a_token(tmp_path, split_digits):
+    corpus = tmp_path / "numbers.txt"
+    corpus.write_text("the year 1990\nthe years 1990 and 1991\n" * 50)
+    model = str(tmp_path / "numbers.model")
+    train_sentencepiece(
+        [str(corpus)],
+        model,
+        vocab_size=290,
+        model_type="bpe",
+        byte_fallback=True,
+        split_digits=split_digits,
     )
+    tokenizer = SentencePieceTokenizer(model)
+    ids, _ = tokenizer.encode_lines(["1990"])
+    digits = [tokenizer.decode([token]).strip() for token in ids]
+    assert ([text for text in digits if text] == list("1990")) == split_digits
