@@ -14,6 +14,9 @@ _log = logging.getLogger(__name__)
 class StopSignals:
     """Context in which the first signal is noted and the second one acts at once.
 
+    A signal that the process was started to ignore (nohup, a shell's background job)
+    stays ignored.
+
     Attributes:
       received: the name of the first signal, or None.
     """
@@ -28,6 +31,8 @@ class StopSignals:
         # Python lets only the main thread handle signals.
         if threading.current_thread() is threading.main_thread():
             for number in self._SIGNALS:
+                if signal.getsignal(number) is signal.SIG_IGN:
+                    continue
                 self._previous[number] = signal.signal(number, self._receive)
         return self
 

@@ -47,6 +47,19 @@ class Recorder(Hook):
         self.events.append(("end", trainer.step))
 
 
+@pytest.fixture(autouse=True)
+def signals_as_in_a_terminal():
+    """Undoes what the shell or CI that runs the tests may have set to be ignored."""
+    handlers = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGTERM: signal.SIG_DFL,
+    }
+    previous = {number: signal.signal(number, handlers[number]) for number in handlers}
+    yield
+    for number, handler in previous.items():
+        signal.signal(number, handler)
+
+
 def assert_same(actual, expected):
     assert actual.keys() == expected.keys()
     for name, value in expected.items():
@@ -153,6 +166,16 @@ def test_a_signal_finishes_the_step_saves_and_leaves(tmp_path, number):
     assert number.name in run.trainer.stop_reason
     assert checkpoints.read_header(checkpoints.latest(tmp_path)).step == 3
     assert signal.getsignal(number) == handler
+
+
+def test_an_ignored_signal_stays_ignored(tmp_path):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    run = make_run(
+        hooks=[CheckpointHook(tmp_path, None, 1)],
+        before=lambda call: os.kill(os.getpid(), signal.SIGINT),
+    )
+    run.trainer.run()
+    assert not run.trainer.is_interrupted
 
 
 def test_a_second_signal_ends_at_once(tmp_path):
