@@ -92,10 +92,10 @@ def build_data_layer(config: Config, mode: str, worker: Worker) -> DataLayer:
     return data_layer(values, mode, worker)
 
 
-def build_model(config: Config, mode: str, data_layer: DataLayer) -> Model:
+def build_model(
+    config: Config, mode: str, data_layer: DataLayer, precision: Precision
+) -> Model:
     """Returns the model with all its weights made, not yet trained."""
-    params = config.params(mode)
-    precision = usable_precision(params["dtype"])
     model = config.base_model(
         config.model_params(mode), data_layer.spec, precision.policy
     )
@@ -115,7 +115,8 @@ def build_trained_model(config: Config, mode: str, options: Options) -> TrainedM
     path = find_checkpoint(params, options)
     config = _with_trained_front_end(config, Path(params["logdir"]), mode)
     data_layer = build_data_layer(config, mode, worker)
-    model = build_model(config, mode, data_layer)
+    precision = usable_precision(params["dtype"])
+    model = build_model(config, mode, data_layer, precision)
     restore_weights(
         model, checkpoints.read(path), data_layer.spec, data_layer.fingerprint
     )
@@ -169,7 +170,7 @@ def build_trainer(config: Config, mode: str, options: Options) -> Trainer:
 
     data_layer = build_data_layer(config, "train", worker)
     precision = usable_precision(params["dtype"])
-    model = build_model(config, "train", data_layer)
+    model = build_model(config, "train", data_layer, precision)
     trainable = _trainable_variables(model, params["freeze_variables_regex"])
     updates_per_epoch = data_layer.batches_per_epoch / params["iter_size"]
     last_step = _last_step(params, options, updates_per_epoch)
