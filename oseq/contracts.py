@@ -9,7 +9,8 @@ Legend, used in all docstrings and shape comments:
 | T      | target length      | A      | attention heads               |
 | H      | hidden size        | D      | size of one head              |
 | K      | hypotheses         | N      | rows of a search, ``B * K``   |
-| P      | valid positions    |        |                               |
+| P      | valid positions    | C      | phrases of a sentence         |
+| L      | length of a phrase |        |                               |
 
 Tensors cross borders by name, never by position. Masks are bool, True = valid.
 Lengths and token ids are int32. Losses are float32.
@@ -40,11 +41,27 @@ class Target(TypedDict):
     length: NotRequired[tf.Tensor]  # [B] int32
 
 
+class Prefix(TypedDict):
+    """What every hypothesis of a sentence must begin with."""
+
+    ids: tf.Tensor  # [B, T] int32, PAD after the end, no EOS
+    length: tf.Tensor  # [B] int32
+
+
+class Phrases(TypedDict):
+    """What must appear in every hypothesis of a sentence, in any order."""
+
+    ids: tf.Tensor  # [B, C, L] int32, PAD after the end
+    length: tf.Tensor  # [B, C] int32; 0 where a sentence has fewer than C
+
+
 class Batch(TypedDict):
     """What a data layer yields."""
 
     source: Source
     target: NotRequired[Target]  # absent in infer
+    prefix: NotRequired[Prefix]  # in infer, where the user gives any
+    phrases: NotRequired[Phrases]  # in infer, where the user gives any
     id: tf.Tensor  # [B] int64, the example's place in the data
 
 
@@ -72,10 +89,18 @@ class DecoderOutput(TypedDict):
 
 
 class DecoderState(TypedDict):
-    """State of a step-by-step decoder; leaves are [N, ...]."""
+    """State of a step-by-step decoder: structures of tensors, () where empty.
 
-    memory: Any  # constant during a search
-    carry: Any  # reordered with the beams
+    ``history`` is what costs too much to reorder: a step writes its position there for
+    every beam, and nothing moves. Which beam wrote what a hypothesis has behind it is
+    said by ``lineage``, which the search keeps: -1 where nothing is written yet.
+    """
+
+    memory: Any  # leaves [B, ...], constant during a search
+    carry: Any  # leaves [N, ...], reordered with the beams
+    history: Any  # leaves [B, X, T, K, ...] with any X, never reordered
+    lineage: NotRequired[tf.Tensor]  # [B, K, T] int32, in a search
+    alignment: NotRequired[tf.Tensor]  # [N, S'] float32, of the step that returns it
 
 
 class LossOutput(NamedTuple):
@@ -92,6 +117,13 @@ class Predictions(TypedDict):
     ids: tf.Tensor  # [B, K, T] int32, PAD after the end, EOS not counted
     length: tf.Tensor  # [B, K] int32, without EOS
     score: tf.Tensor  # [B, K] float32
+
+
+class Scored(NamedTuple):
+    """What ``Model.score`` returns for given targets."""
+
+    log_probability: tf.Tensor  # [B, T] float32, of each token; 0 in the padding
+    alignment: tf.Tensor  # [B, T, S'] float32, rows sum to 1
 
 
 class Result(NamedTuple):
