@@ -8,10 +8,18 @@ from typing import Any
 import tensorflow as tf
 
 from oseq.config.params import Param
-from oseq.contracts import Batch, DataSpec, DecoderOutput, LossOutput, Predictions
+from oseq.contracts import (
+    Batch,
+    DataSpec,
+    DecoderOutput,
+    LossOutput,
+    Predictions,
+    Scored,
+)
 from oseq.models.model import Model
 from oseq.search.beam import BeamSearch
 from oseq.search.greedy import GreedySearch
+from oseq.search.scoring import score_tokens
 from oseq.search.search import Search
 
 
@@ -75,6 +83,14 @@ class EncoderDecoderModel(Model):
             tf.shape(encoded["outputs"])[0],
             max_length,
             self.spec,
+        )
+
+    def score(self, batch: Batch) -> Scored:
+        """Returns how likely each source makes its target, token by token."""
+        outputs = self(batch, training=False)
+        return Scored(
+            score_tokens(outputs["logits"], batch["target"], self.spec),
+            outputs["alignment"],
         )
 
     def build_weights(self) -> None:
