@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import tensorflow as tf
 
 from oseq.config.params import Component, ConfigError, check_params
 from oseq.contracts import DataSpec, Position
+from oseq.data.graph_front_end import GraphFrontEnd
 from oseq.distributed.worker import Worker
 
 
@@ -78,13 +80,17 @@ class DataLayer(Component, abc.ABC):
         It comes from the data itself: ids do not always hold all of the text.
         """
 
-    @abc.abstractmethod
-    def serving_signature(self) -> dict[str, tf.TensorSpec]:
-        """Returns the raw inputs that an export takes, by name."""
-
     def with_lines(self, lines: Sequence[str]) -> DataLayer:
         """Returns a layer like this one, in infer, over ``lines`` typed at a prompt."""
         raise ConfigError(f"{type(self).__name__} has no input that can be typed")
+
+    def in_graph(self, folder: Path) -> GraphFrontEnd:
+        """Returns the way from raw input to ids and back, for a graph to be saved.
+
+        Args:
+          folder: for files that are saved with the graph; they have to stay until then.
+        """
+        raise ConfigError(f"{type(self).__name__} cannot be part of an export")
 
     def front_end_files(self) -> dict[str, str]:
         """Returns by key the files that belong to a trained model: vocabularies."""

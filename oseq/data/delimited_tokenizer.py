@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
-from oseq.data.tokenizer import UNK_ID, Tokenizer, flatten
+from oseq.data.graph_delimited_tokenizer import GraphDelimitedTokenizer
+from oseq.data.tokenizer import UNK_ID, Spelling, Tokenizer, flatten
 from oseq.data.vocabulary import load_vocabulary
 
 
@@ -50,8 +52,32 @@ class DelimitedTokenizer(Tokenizer):
             if token not in self._ids
         )
 
+    def in_graph(self, file: Path) -> GraphDelimitedTokenizer:
+        return GraphDelimitedTokenizer(
+            self._tokens, self._delimiter, file.with_suffix(".vocabulary.txt")
+        )
+
+    def split_line(self, line: str) -> list[str]:
+        if not self._delimiter:
+            return list(line)
+        parts, before = [], ""
+        for token in line.split(self._delimiter):
+            if token:
+                parts.append(before + token)
+                before = ""
+            before += self._delimiter
+        return parts
+
     def _decode_text(self, ids: list[int]) -> str:
         return self._delimiter.join(self._tokens[i] for i in ids)
+
+    def _spell(self, ids: list[int], unknown: Iterator[str] | None) -> Spelling:
+        tokens = [
+            next(unknown) if unknown and i == self.unk_id else self._tokens[i]
+            for i in ids
+        ]
+        surfaces = tokens[:1] + [self._delimiter + token for token in tokens[1:]]
+        return Spelling("".join(surfaces), surfaces)
 
     def _id_of(self, token: str) -> int:
         return self._ids.get(token, UNK_ID)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from oseq.config.params import ConfigError, Param
 from oseq.contracts import Position
 from oseq.data.batch_planner import BatchLimits, BatchPlanner
 from oseq.data.data_layer import DataLayer
+from oseq.data.graph_front_end import GraphFrontEnd
 from oseq.data.padding import pad_rows
 from oseq.data.parallel_corpus import LengthLimits, ParallelCorpus, select_examples
 from oseq.data.text_files import DataError, blocks_of_stream, find_files, read_blocks
@@ -130,8 +132,8 @@ class ParallelTextDataLayer(DataLayer):
         """Returns the line that an example was made of, as it stands in the file."""
         return getattr(self._corpus, side).line(example_id)
 
-    def serving_signature(self) -> dict[str, tf.TensorSpec]:
-        return {"text": tf.TensorSpec([None], tf.string)}
+    def in_graph(self, folder: Path) -> GraphFrontEnd:
+        return self._front_end.in_graph(folder, self._limits.source)
 
     def front_end_files(self) -> dict[str, str]:
         return dict(self._front_end.files)

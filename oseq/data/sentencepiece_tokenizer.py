@@ -8,16 +8,20 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import sentencepiece
+from sentencepiece import sentencepiece_pb2
 
+from oseq.data.graph_tokenizer import GraphTokenizer
 from oseq.data.text_files import DataError, find_files, read_blocks
 from oseq.data.tokenizer import (
     BOS_ID,
     EOS_ID,
     PAD_ID,
     UNK_ID,
+    Spelling,
     Tokenizer,
     flatten,
 )
@@ -71,8 +75,29 @@ class SentencePieceTokenizer(Tokenizer):
             )
         return counts
 
+    def in_graph(self, file: Path) -> GraphTokenizer:
+        # tensorflow-text takes seconds to import, and only exports want it.
+        from oseq.data.graph_sentencepiece_tokenizer import GraphSentencePieceTokenizer
+
+        asset = file.with_suffix(".sentencepiece.model")
+        asset.write_bytes(self._processor.serialized_model_proto())
+        return GraphSentencePieceTokenizer(self._processor, asset)
+
+    def split_line(self, line: str) -> list[str]:
+        return _parsed(self._processor.encode(line, out_type="serialized_proto"))[1]
+
     def _decode_text(self, ids: list[int]) -> str:
         return self._processor.decode(ids)
+
+    def _spell(self, ids: list[int], unknown: Iterator[str] | None) -> Spelling:
+        pieces = self._processor.id_to_piece(ids)
+        if unknown is not None:
+            # SentencePiece spells a piece that the model does not have as it stands.
+            pieces = [
+                next(unknown) if i == self.unk_id else piece
+                for i, piece in zip(ids, pieces, strict=True)
+            ]
+        return _parsed(self._processor.decode(pieces, out_type="serialized_proto"))
 
 
 def train_sentencepiece(
@@ -120,6 +145,12 @@ def train_sentencepiece(
                 f"{', '.join(files)}: {reason}"
             ) from error
     write_whole(model_file, model.getvalue())
+
+
+def _parsed(serialized: bytes) -> Spelling:
+    """Returns what SentencePiece says of a text and its tokens."""
+    message = sentencepiece_pb2.SentencePieceText.FromString(serialized)
+    return Spelling(message.text, [piece.surface for piece in message.pieces])
 
 
 def write_whole(file: str, content: bytes) -> None:

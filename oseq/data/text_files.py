@@ -16,7 +16,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BLOCK_BYTES = 4 << 20
 _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open}
 # Zero-width characters that str.strip() leaves, though nobody sees them.
-_INVISIBLE = "\u200b\u2060\ufeff"
+INVISIBLE = "\u200b\u2060\ufeff"
 
 
 class DataError(ConfigError):
@@ -25,7 +25,7 @@ class DataError(ConfigError):
 
 def is_blank(line: str) -> bool:
     """Returns True for a line of nothing but space: also NBSP, U+3000, U+2028."""
-    return not line.strip().strip(_INVISIBLE).strip()
+    return not line.strip().strip(INVISIBLE).strip()
 
 
 def find_files(names: str | Sequence[str]) -> list[str]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from oseq.config.params import ConfigError, Param
 from oseq.contracts import DataSpec
 from oseq.data.delimited_tokenizer import DelimitedTokenizer
+from oseq.data.graph_front_end import GraphFrontEnd
 from oseq.data.sentencepiece_tokenizer import (
     SentencePieceTokenizer,
     train_sentencepiece,
@@ -96,6 +98,25 @@ class TextFrontEnd:
             params["use_start_token"],
         )
         self.fingerprint = hashlib.sha256(repr(content).encode()).hexdigest()
+
+    def in_graph(self, folder: Path, max_length: int | None) -> GraphFrontEnd:
+        """Returns what a saved graph does with text, as infer does.
+
+        Args:
+          folder: for files that are saved with the graph; they have to stay until then.
+          max_length: of a source; what is longer is cut.
+        """
+        is_joint = self.source is self.target
+        source = self.source.in_graph(folder / ("joint" if is_joint else "source"))
+        target = source if is_joint else self.target.in_graph(folder / "target")
+        bos_id = self.spec.bos_id if self._params["use_start_token"] else None
+        return GraphFrontEnd(
+            source,
+            target,
+            eos_id=self.spec.eos_id,
+            bos_id=bos_id,
+            max_length=max_length,
+        )
 
     def _check_kind(self) -> None:
         """Refuses keys of one kind of tokenizer beside the other kind."""

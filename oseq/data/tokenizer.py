@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import abc
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
+from oseq.data.graph_tokenizer import GraphTokenizer
+
 # The ids that OpenSeq2Seq gives to its special symbols, and oseq with it.
 PAD_ID, EOS_ID, BOS_ID, UNK_ID = range(4)
+
+
+class Spelling(NamedTuple):
+    """The text of ids, token by token."""
+
+    text: str
+    surfaces: list[str]  # what each id adds to the text; "" for ids without text
 
 
 class Tokenizer(abc.ABC):
@@ -42,8 +53,25 @@ class Tokenizer(abc.ABC):
         """Returns how often each symbol occurs that has no token of its own."""
 
     @abc.abstractmethod
+    def in_graph(self, file: Path) -> GraphTokenizer:
+        """Returns the same tokenizer for a graph that is to be saved.
+
+        Args:
+          file: name without ending for what the graph is saved with; it is written
+            here and has to stay until then.
+        """
+
+    @abc.abstractmethod
+    def split_line(self, line: str) -> list[str]:
+        """Returns the part of a line behind each of its ids; together the line."""
+
+    @abc.abstractmethod
     def _decode_text(self, ids: list[int]) -> str:
         """Returns the text of ids that are in the vocabulary and not special."""
+
+    @abc.abstractmethod
+    def _spell(self, ids: list[int], unknown: Iterator[str] | None) -> Spelling:
+        """Does what ``spell`` does for ids in the vocabulary that are not special."""
 
     def decode(self, ids: Iterable[int]) -> str:
         """Returns the text of ids up to EOS.
@@ -51,11 +79,29 @@ class Tokenizer(abc.ABC):
         Padding, BOS and the dummies of a vocabulary padded to a multiple of eight
         have no text.
         """
-        silent = {self.pad_id, self.bos_id}
         text = itertools.takewhile(lambda i: i != self.eos_id, map(int, ids))
-        return self._decode_text(
-            [i for i in text if i < self.vocab_size and i not in silent]
+        return self._decode_text([i for i in text if self._has_text(i)])
+
+    def spell(
+        self, ids: Sequence[int], unknown: Sequence[str] | None = None
+    ) -> Spelling:
+        """Returns the text of ids, as ``decode`` does, and the part of each of them.
+
+        Args:
+          ids: without EOS.
+          unknown: words to stand in the place of each UNK, in their order.
+        """
+        spelled = self._spell(
+            [i for i in ids if self._has_text(i)],
+            None if unknown is None else iter(unknown),
         )
+        surfaces = iter(spelled.surfaces)
+        return Spelling(
+            spelled.text, [next(surfaces) if self._has_text(i) else "" for i in ids]
+        )
+
+    def _has_text(self, token: int) -> bool:
+        return token < self.vocab_size and token not in (self.pad_id, self.bos_id)
 
 
 def flatten(rows: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:

@@ -132,9 +132,6 @@ class TinyDataLayer(DataLayer):
     def text_of(self, side, identity):
         return self.restore(self.sentence(identity))
 
-    def serving_signature(self):
-        return {}
-
 
 class TinyResult(NamedTuple):
     total: tf.Tensor
