@@ -9,7 +9,6 @@ from typing import Any
 import tensorflow as tf
 
 from oseq.component import LayerComponent
-from oseq.config.params import ConfigError, Param
 from oseq.contracts import (
     DataSpec,
     DecoderOutput,
@@ -18,7 +17,6 @@ from oseq.contracts import (
     Target,
 )
 from oseq.layers.token_embedding import TokenEmbedding
-from oseq.search.length_penalty import LENGTH_PENALTIES
 
 
 class Decoder(LayerComponent):
@@ -54,40 +52,12 @@ class AutoregressiveDecoder(Decoder):
     Law: ``call`` equals the sequence of ``step``s.
     """
 
-    def __init__(self, params: Mapping[str, Any], *args: Any, **options: Any):
-        super().__init__(params, *args, **options)
-        num_best, beam_size = self.params["num_best"], self.params["beam_size"]
-        if num_best > beam_size:
-            raise ConfigError(
-                f"num_best: {num_best} hypotheses are more than beam_size {beam_size}"
-            )
-
-    @staticmethod
-    def get_optional_params() -> dict[str, Param]:
-        return {
-            **Decoder.get_optional_params(),
-            "beam_size": Param(int, "hypotheses kept; 1 is greedy", 1, minimum=1),
-            "alpha": Param(float, "exponent of the length penalty", 0.0, minimum=0),
-            "length_penalty": Param(
-                list(LENGTH_PENALTIES),
-                "gnmt: ((5 + length) / 6) ** alpha; average: length ** alpha",
-                "gnmt",
-            ),
-            "num_best": Param(int, "hypotheses returned, best first", 1, minimum=1),
-            "extra_decode_length": Param(
-                int, "output tokens allowed beyond the source's length", 50, minimum=0
-            ),
-        }
-
     @abc.abstractmethod
-    def initial_state(
-        self, encoder_output: EncoderOutput, max_length: tf.Tensor
-    ) -> DecoderState:
-        """Returns the state before the first step, leaves [B, ...].
+    def initial_state(self, encoder_output: EncoderOutput) -> DecoderState:
+        """Returns ``memory``, ``carry`` and ``history`` before the first step.
 
-        Args:
-          encoder_output: of the encoder, B rows.
-          max_length: scalar int32, the most steps that will be made.
+        Leaves are [B, ...], those of ``history`` [B, X, 0, 1, ...]: without places
+        yet, and for one beam. Who makes the steps enlarges them.
         """
 
     @abc.abstractmethod
@@ -97,7 +67,11 @@ class AutoregressiveDecoder(Decoder):
         """Returns logits [N, V] float32 of position ``index``, and the new state.
 
         Args:
-          ids: [N] int32, the tokens at ``index - 1`` (BOS at the first step).
+          ids: [N] int32, the tokens at ``index - 1`` (BOS at the first step); row
+            ``b * K + k`` is beam k of sentence b.
           index: scalar int32, from 0.
-          state: leaves [N, ...].
+          state: with ``lineage``; ``history`` has more than ``index`` places.
+
+        The new state has the same ``memory``, ``carry`` and ``history`` in shape, and
+        ``alignment`` where the decoder attends to its source.
         """

@@ -113,10 +113,8 @@ class TransformerDecoder(AutoregressiveDecoder):
             "alignment": tf.reduce_mean(alignment, axis=1),
         }
 
-    def initial_state(
-        self, encoder_output: EncoderOutput, max_length: tf.Tensor
-    ) -> DecoderState:
-        num_rows = tf.shape(encoder_output["outputs"])[0]
+    def initial_state(self, encoder_output: EncoderOutput) -> DecoderState:
+        num_sentences = tf.shape(encoder_output["outputs"])[0]
         return {
             "memory": {
                 "visible": _padding_mask(encoder_output),
@@ -125,8 +123,9 @@ class TransformerDecoder(AutoregressiveDecoder):
                     for layer in self.stack
                 ],
             },
-            "carry": [
-                layer.self_attention.empty_cache(num_rows, max_length)
+            "carry": (),
+            "history": [
+                layer.self_attention.empty_history(num_sentences)
                 for layer in self.stack
             ],
         }
@@ -134,20 +133,30 @@ class TransformerDecoder(AutoregressiveDecoder):
     def step(
         self, ids: tf.Tensor, index: tf.Tensor, state: DecoderState
     ) -> tuple[tf.Tensor, DecoderState]:
-        memory = state["memory"]
+        memory, lineage = state["memory"], state["lineage"]
+        num_sentences, num_beams = tf.shape(lineage)[0], lineage.shape[1]
+        past = masks.lineage_mask(lineage)
+        here = self.stack[0].self_attention.places_of(num_sentences, index)
         outputs = self.input_layer(ids[:, tf.newaxis], index)  # [N, 1, H]
-        caches = []
-        for layer, source, cache in zip(
-            self.stack, memory["layers"], state["carry"], strict=True
+        outputs = tf.reshape(outputs, [-1, num_beams, self.params["hidden_size"]])
+        histories = []
+        for layer, source, history in zip(
+            self.stack, memory["layers"], state["history"], strict=True
         ):
-            outputs, cache = layer.step(
-                outputs, index, cache, source, memory["visible"]
+            outputs, history, alignment = layer.step(
+                outputs, here, history, past, source, memory["visible"]
             )
-            caches.append(cache)
+            histories.append(history)
         if self.final_norm:
             outputs = self.final_norm(outputs)
-        logits = _logits(outputs, self._output_kernel())[:, 0]
-        return logits, {"memory": memory, "carry": caches}
+        logits = _logits(outputs, self._output_kernel())  # [B, K, V]
+        alignment = tf.reduce_mean(alignment, axis=1)  # [B, K, S]
+        return tf.reshape(logits, [-1, self.spec.target_vocab_size]), {
+            "memory": memory,
+            "carry": (),
+            "history": histories,
+            "alignment": tf.reshape(alignment, [-1, tf.shape(alignment)[2]]),
+        }
 
     def _make_table(self, name: str) -> TokenEmbedding:
         return TokenEmbedding(

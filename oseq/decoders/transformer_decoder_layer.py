@@ -87,24 +87,38 @@ class TransformerDecoderLayer(Composite):
     def step(
         self,
         inputs: tf.Tensor,
-        index: tf.Tensor,
-        cache: KeyValue,
+        here: tf.Tensor,
+        history: KeyValue,
+        past: tf.Tensor,
         memory: KeyValue,
         visible: tf.Tensor,
-    ) -> tuple[tf.Tensor, KeyValue]:
-        """Returns outputs [N, 1, H] and the cache with this position in it."""
-        caches = []
+    ) -> tuple[tf.Tensor, KeyValue, tf.Tensor]:
+        """One position of ``call``, for all beams of each sentence.
+
+        Args:
+          inputs: [B, K, H].
+          here, history, past: see ``SelfAttention.step``.
+          memory: keys and values of the source, [B, A, S, D] each.
+          visible: [B, 1, 1, S] bool, hides the source's padding.
+
+        Returns:
+          outputs [B, K, H], the history with this position in it, and source
+          attention [B, A, K, S] float32.
+        """
+        histories, alignments = [], []
 
         def attend_to_past(values: tf.Tensor) -> tf.Tensor:
-            outputs, new_cache = self.self_attention.step(values, index, cache)
-            caches.append(new_cache)
+            outputs, new_history = self.self_attention.step(values, here, history, past)
+            histories.append(new_history)
             return outputs
 
         def attend_to_source(values: tf.Tensor) -> tf.Tensor:
-            return self.cross_attention.attend_to(values, memory, visible)[0]
+            outputs, alignment = self.cross_attention.attend_to(values, memory, visible)
+            alignments.append(alignment)
+            return outputs
 
         outputs = self._connect(inputs, attend_to_past, attend_to_source, None, False)
-        return outputs, caches[0]
+        return outputs, histories[0], alignments[0]
 
     def _connect(
         self,

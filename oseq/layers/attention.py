@@ -111,33 +111,44 @@ class SelfAttention(_MultiHeadAttention):
         query, key, value = self.split_heads(self.query_key_value(inputs), 3)
         return self.attend(query, KeyValue(key, value), mask, training)[0]
 
-    def empty_cache(self, num_rows: tf.Tensor, max_length: tf.Tensor) -> KeyValue:
-        """Returns a cache for ``max_length`` steps, [N, A, max_length, D] each."""
-        shape = [num_rows, self.num_heads, max_length, self.head_size]
-        zeros = tf.zeros(shape, self.compute_dtype)
-        return KeyValue(zeros, zeros)
+    def empty_history(self, num_sentences: tf.Tensor) -> KeyValue:
+        """Returns a history without places, for one beam: [B, A, 0, 1, D] each."""
+        shape = [num_sentences, self.num_heads, 0, 1, self.head_size]
+        nothing = tf.zeros(shape, self.compute_dtype)
+        return KeyValue(nothing, nothing)
 
     def step(
-        self, inputs: tf.Tensor, index: tf.Tensor, cache: KeyValue
+        self, inputs: tf.Tensor, here: tf.Tensor, history: KeyValue, visible: tf.Tensor
     ) -> tuple[tf.Tensor, KeyValue]:
-        """One position of ``call``.
+        """One position of ``call``, for all beams of each sentence.
+
+        Every beam looks at what all beams of its sentence wrote, and sees its own
+        lineage of it. So each key is read once for all beams, and none ever moves.
 
         Args:
-          inputs: [N, 1, H].
-          index: scalar int32, the position.
-          cache: keys and values of the positions before.
+          inputs: [B, K, H].
+          here: [B, A, 3] int32, see ``places_of``.
+          history: keys and values of all beams so far, [B, A, T, K, D] each.
+          visible: [B, 1, K, T * K] bool, see ``masks.lineage_mask``.
 
         Returns:
-          outputs [N, 1, H], and the cache with this position in it.
+          outputs [B, K, H], and the history with this position in it.
         """
         query, key, value = self.split_heads(self.query_key_value(inputs), 3)
-        length = tf.shape(cache.key)[2]
-        here = tf.equal(tf.range(length), index)[tf.newaxis, tf.newaxis, :, tf.newaxis]
-        cache = KeyValue(
-            tf.where(here, key, cache.key), tf.where(here, value, cache.value)
+        history = KeyValue(
+            tf.tensor_scatter_nd_update(history.key, here, key),
+            tf.tensor_scatter_nd_update(history.value, here, value),
         )
-        seen = KeyValue(cache.key[:, :, : index + 1], cache.value[:, :, : index + 1])
-        return self.attend(query, seen, None, training=False)[0], cache
+        shape = [tf.shape(key)[0], self.num_heads, -1, self.head_size]
+        written = KeyValue(*(tf.reshape(part, shape) for part in history))
+        return self.attend(query, written, visible, training=False)[0], history
+
+    def places_of(self, num_sentences: tf.Tensor, index: tf.Tensor) -> tf.Tensor:
+        """Returns where the histories hold position ``index``: [B, A, 3] int32."""
+        sentences, heads = tf.meshgrid(
+            tf.range(num_sentences), tf.range(self.num_heads), indexing="ij"
+        )
+        return tf.stack([sentences, heads, tf.fill(tf.shape(heads), index)], axis=2)
 
 
 class CrossAttention(_MultiHeadAttention):

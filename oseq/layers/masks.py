@@ -28,3 +28,15 @@ def causal_mask(length: tf.Tensor) -> tf.Tensor:
     positions = tf.range(length)
     mask = positions[:, tf.newaxis] >= positions[tf.newaxis, :]
     return mask[tf.newaxis, tf.newaxis]
+
+
+def lineage_mask(lineage: tf.Tensor) -> tf.Tensor:
+    """Returns [B, 1, K, T * K] bool: shows each beam what lies in its own past.
+
+    Args:
+      lineage: [B, K, T] int32, the beam that wrote each position; -1: nobody yet.
+    """
+    num_beams = lineage.shape[1]
+    mask = lineage[..., tf.newaxis] == tf.range(num_beams)  # [B, K, T, K]
+    shape = tf.shape(lineage)
+    return tf.reshape(mask, [shape[0], 1, num_beams, shape[2] * num_beams])

@@ -12,15 +12,15 @@ from oseq.contracts import (
     Batch,
     DataSpec,
     DecoderOutput,
+    EncoderOutput,
     LossOutput,
     Predictions,
     Scored,
 )
 from oseq.models.model import Model
 from oseq.search.beam import BeamSearch
-from oseq.search.greedy import GreedySearch
 from oseq.search.scoring import score_tokens
-from oseq.search.search import Search
+from oseq.search.sentences import Request
 
 
 class EncoderDecoderModel(Model):
@@ -39,6 +39,7 @@ class EncoderDecoderModel(Model):
             self.encoder.embedding if shared else None,
         )
         self.loss = self.params["loss"](self.params["loss_params"], spec)
+        self.search = self.params["search"](self.params["search_params"], spec)
 
     @staticmethod
     def get_required_params() -> dict[str, Param]:
@@ -54,6 +55,8 @@ class EncoderDecoderModel(Model):
             "encoder_params": Param(dict, "its keys", {}, schema_of="encoder"),
             "decoder_params": Param(dict, "its keys", {}, schema_of="decoder"),
             "loss_params": Param(dict, "its keys", {}, schema_of="loss"),
+            "search": Param(type, "class of the search for outputs", BeamSearch),
+            "search_params": Param(dict, "its keys", {}, schema_of="search"),
             "share_embeddings": Param(
                 bool, "one table for both sides if they have one vocabulary", True
             ),
@@ -71,18 +74,12 @@ class EncoderDecoderModel(Model):
         return self.loss(self(batch, training=training), batch["target"])
 
     def generate(self, batch: Batch) -> Predictions:
-        """Returns the best hypotheses of each source; see ``decoder_params``."""
-        decoder = self.decoder
+        """Returns the best hypotheses of each source; see ``search_params``."""
         encoded = self.encoder(batch["source"], training=False)
-        max_length = batch["source"]["length"] + decoder.params["extra_decode_length"]
-        # One step more than the longest output: the one that ends it.
-        num_steps = 1 + tf.reduce_max(tf.concat([max_length, [0]], axis=0))
-        return self._search().search(
-            decoder.step,
-            decoder.initial_state(encoded, num_steps),
-            tf.shape(encoded["outputs"])[0],
-            max_length,
-            self.spec,
+        return self.search.search(
+            self.decoder.step,
+            self.decoder.initial_state(encoded),
+            request_of(batch, encoded),
         )
 
     def score(self, batch: Batch) -> Scored:
@@ -105,17 +102,6 @@ class EncoderDecoderModel(Model):
         target = {"ids": ids, "length": one}
         self({"source": source, "target": target, "id": tf.zeros([1], tf.int64)})
 
-    def _search(self) -> Search:
-        params = self.decoder.params
-        if params["beam_size"] == 1:
-            return GreedySearch()
-        return BeamSearch(
-            params["beam_size"],
-            params["alpha"],
-            params["length_penalty"],
-            params["num_best"],
-        )
-
     def _component_params(self, name: str) -> dict[str, Any]:
         """Returns a component's params; it inherits what it does not say itself."""
         params = dict(self.params[name + "_params"])
@@ -124,3 +110,18 @@ class EncoderDecoderModel(Model):
                 for key in (kind, kind + "_params"):
                     params[key] = self.params[key]
         return params
+
+
+def request_of(batch: Batch, encoded: EncoderOutput) -> Request:
+    """Returns what a search must know of the sentences of a batch."""
+    size = tf.shape(encoded["outputs"])[1]
+    request: Request = {
+        "id": batch["id"],
+        "source_length": batch["source"]["length"],
+        "source_mask": tf.sequence_mask(encoded["length"], size),
+    }
+    if "prefix" in batch:
+        request["prefix"] = batch["prefix"]
+    if "phrases" in batch:
+        request["phrases"] = batch["phrases"]
+    return request

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import tensorflow as tf
 
-from oseq.contracts import DataSpec, DecoderState, Predictions
-from oseq.search.continuations import score_continuations
-from oseq.search.search import (
-    Search,
-    StepFunction,
-    keep_static_shapes,
-    loop_shapes,
-    sentence_limits,
-)
+from oseq.contracts import Predictions
+from oseq.search.continuations import Continuations, continue_with
+from oseq.search.search import Search
+from oseq.search.sentences import Sentences
+
+
+class Sequences(NamedTuple):
+    """Hypotheses that grow without looking at each other."""
+
+    tokens: tf.Tensor  # [B, K] int32, the last token of each
+    ids: tf.Tensor  # [B, K, T] int32, PAD after the end
+    scores: tf.Tensor  # [B, K] float32, log-probabilities
+    alive: tf.Tensor  # [B, K] bool
 
 
 class GreedySearch(Search):
@@ -21,51 +27,62 @@ class GreedySearch(Search):
     Equal to a beam search with one beam and no length penalty, and cheaper.
     """
 
-    def search(
+    @property
+    def num_beams(self) -> int:
+        return 1
+
+    def start(self, sentences: Sentences, size: tf.Tensor) -> Sequences:
+        shape = [tf.size(sentences.id), self.num_beams]
+        return Sequences(
+            tf.fill(shape, self.spec.bos_id),
+            tf.fill([*shape, size], self.spec.pad_id),
+            tf.zeros(shape),
+            tf.fill(shape, True),
+        )
+
+    def advance(
         self,
-        step_fn: StepFunction,
-        state: DecoderState,
-        batch_size: int | tf.Tensor,
-        max_length: int | tf.Tensor,
-        spec: DataSpec,
-    ) -> Predictions:
-        """See ``Search.search``; K is 1."""
-        limits, size = sentence_limits(max_length, batch_size)
-        memory = state["memory"]
-
-        def is_unfinished(index, tokens, alive, ids, scores, carry):
-            return tf.reduce_any(alive)
-
-        def step(index, tokens, alive, ids, scores, carry):
-            logits, new_state = step_fn(
-                tokens, index, {"memory": memory, "carry": carry}
-            )
-            best, eos = score_continuations(logits, scores[:, None], 1, spec)
-            must_end = index >= limits  # [B]
-            tokens = tf.where(must_end, spec.eos_id, best.ids[:, 0])
-            new_scores = tf.where(must_end, eos[:, 0], best.scores[:, 0])
-            scores = tf.where(alive, new_scores, scores)
-            alive = alive & (tokens != spec.eos_id)
-            written = alive[:, None] & (tf.range(size) == index)  # [B, T]
-            ids = tf.where(written, tokens[:, None], ids)
-            carry = keep_static_shapes(new_state["carry"], carry)
-            return index + 1, tokens, alive, ids, scores, carry
-
-        start = (
-            tf.constant(0),
-            tf.fill([batch_size], spec.bos_id),
-            tf.fill([batch_size], True),
-            tf.fill([batch_size, size], spec.pad_id),
-            tf.zeros([batch_size]),
-            state["carry"],
+        logits: tf.Tensor,
+        hypotheses: Sequences,
+        sentences: Sentences,
+        index: tf.Tensor,
+        alignment: tf.Tensor | None,
+    ) -> tuple[Sequences, None]:
+        continuations = continue_with(logits, hypotheses.scores, self.spec)
+        restricted = self._restrictions(
+            continuations.logits, hypotheses.ids, sentences, index
         )
-        _, _, _, ids, scores, _ = tf.while_loop(
-            is_unfinished, step, start, shape_invariants=loop_shapes(start)
+        tokens, scores = self.choose(
+            continuations._replace(logits=restricted), sentences, index
         )
+        must_end = (index >= sentences.longest)[:, tf.newaxis]
+        tokens = tf.where(must_end, self.spec.eos_id, tokens)
+        scores = tf.where(must_end, continuations.eos, scores)
+        scores = tf.where(hypotheses.alive, scores, hypotheses.scores)
+        alive = hypotheses.alive & (tokens != self.spec.eos_id)
+        is_here = tf.range(tf.shape(hypotheses.ids)[2]) == index
+        ids = tf.where(
+            alive[:, :, tf.newaxis] & is_here,
+            tokens[:, :, tf.newaxis],
+            hypotheses.ids,
+        )
+        return Sequences(tokens, ids, scores, alive), None
+
+    def choose(
+        self, continuations: Continuations, sentences: Sentences, index: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns a token for each hypothesis, [B, K], and the new scores, [B, K]."""
+        best = continuations.best(1)
+        return best.ids, best.scores
+
+    def is_alive(self, hypotheses: Sequences) -> tf.Tensor:
+        return tf.reduce_any(hypotheses.alive, axis=1)
+
+    def outcome(self, hypotheses: Sequences) -> Predictions:
         # PAD is never emitted: what is not PAD is the hypothesis.
-        length = tf.math.count_nonzero(ids != spec.pad_id, axis=1, dtype=tf.int32)
+        is_token = hypotheses.ids != self.spec.pad_id
         return {
-            "ids": ids[:, None, :],
-            "length": length[:, None],
-            "score": scores[:, None],
+            "ids": hypotheses.ids,
+            "length": tf.math.count_nonzero(is_token, axis=2, dtype=tf.int32),
+            "score": hypotheses.scores,
         }

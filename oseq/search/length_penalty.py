@@ -1,8 +1,8 @@
-"""What a log-probability is divided by, so that long and short hypotheses compare.
+"""Scores of complete hypotheses, so that long and short ones compare.
 
-Each is ``penalty(length int32 tensor, alpha) -> float32 tensor`` of the same shape,
-where ``length`` counts the EOS. None decreases with the length as long as
-``alpha >= 0``: beam search relies on it to know when to stop.
+Each is ``score(log_probability, length, alpha)``, float32 tensors, where ``length``
+counts the EOS and ``alpha`` is not negative. At equal log-probability (which is never
+positive) none falls with the length: beam search relies on it to know when to stop.
 """
 
 from __future__ import annotations
@@ -10,14 +10,21 @@ from __future__ import annotations
 import tensorflow as tf
 
 
-def gnmt(length: tf.Tensor, alpha: float) -> tf.Tensor:
-    """Returns ``((5 + length) / 6) ** alpha`` (Wu et al. 2016, equation 14)."""
-    return ((5.0 + tf.cast(length, tf.float32)) / 6.0) ** alpha
+def gnmt(log_probability: tf.Tensor, length: tf.Tensor, alpha: float) -> tf.Tensor:
+    """Divides by ``((5 + length) / 6) ** alpha`` (Wu et al. 2016, equation 14)."""
+    return log_probability / ((5.0 + tf.cast(length, tf.float32)) / 6.0) ** alpha
 
 
-def average(length: tf.Tensor, alpha: float) -> tf.Tensor:
-    """Returns ``length ** alpha``: alpha 1 ranks by the mean log-probability."""
-    return tf.cast(length, tf.float32) ** alpha
+def average(log_probability: tf.Tensor, length: tf.Tensor, alpha: float) -> tf.Tensor:
+    """Divides by ``length ** alpha``: alpha 1 ranks by the mean log-probability."""
+    return log_probability / tf.cast(length, tf.float32) ** alpha
 
 
-LENGTH_PENALTIES = {"gnmt": gnmt, "average": average}
+def word_reward(
+    log_probability: tf.Tensor, length: tf.Tensor, alpha: float
+) -> tf.Tensor:
+    """Adds ``alpha`` for every token (He et al. 2016, section 3.2)."""
+    return log_probability + alpha * tf.cast(length, tf.float32)
+
+
+LENGTH_PENALTIES = {"gnmt": gnmt, "average": average, "word_reward": word_reward}

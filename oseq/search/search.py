@@ -3,80 +3,120 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
 
+from oseq.config.params import Component, ConfigError, Param, check_params
 from oseq.contracts import DataSpec, DecoderState, Predictions
-
-# (ids [N] int32, index scalar int32, state) -> (logits [N, V] float32, state)
-StepFunction = Callable[
-    [tf.Tensor, tf.Tensor, DecoderState], tuple[tf.Tensor, DecoderState]
-]
+from oseq.search.loop import StepFunction, run
+from oseq.search.restrictions import RESTRICTION_PARAMS, Restrictions
+from oseq.search.sentences import LENGTH_PARAMS, Request, Sentences, make_sentences
 
 
-class Search(abc.ABC):
+class Search(Component, abc.ABC):
     """Looks for the best sequences under a model that scores one token at a time.
 
-    A search knows nothing of decoders: it calls a function. All of it is TensorFlow
-    of fixed-size tensors, inside a ``tf.function`` as well as eagerly.
+    A search knows nothing of decoders: it calls a function. All of it is TensorFlow,
+    inside a ``tf.function`` as well as eagerly, without a host round trip per token.
 
-    A hypothesis is a sequence of at most ``max_length`` tokens and then EOS: one
-    that holds ``max_length`` tokens can only be continued by EOS, whose
-    log-probability counts as everywhere else, so that all scores compare. PAD and
-    BOS have no probability: their logits become -inf before the softmax.
+    A hypothesis is a sequence of at most the longest number of tokens and then EOS:
+    one that holds so many tokens can only be continued by EOS, whose log-probability
+    counts as everywhere else, so that all scores compare. PAD and BOS have no
+    probability: their logits become -inf before the softmax. What a restriction
+    forbids becomes -inf after it: restrictions do not make the rest more likely.
+
+    A subclass says what the hypotheses of a sentence are and how one step changes
+    them; ``loop.run`` does the rest. What it keeps between steps is one structure of
+    tensors [B, ...] with a field ``tokens`` [B, K] int32, the last token of each.
+
+    Args:
+      params: the user's values; checked and completed here.
+      spec: vocabulary size and special ids.
     """
 
-    @abc.abstractmethod
+    needs_alignment = False  # a subclass's, if ``advance`` reads it
+
+    def __init__(self, params: Mapping[str, Any], spec: DataSpec):
+        self.params = check_params(type(self), params)
+        if self.params["prune_share"] == 0:
+            raise ConfigError("prune_share: must be above 0; 1 prunes nothing")
+        self.spec = spec
+        self._restrictions = Restrictions(self.params, spec)
+
+    @staticmethod
+    def get_optional_params() -> dict[str, Param]:
+        return {
+            **LENGTH_PARAMS,
+            **RESTRICTION_PARAMS,
+            "prune_share": Param(
+                float,
+                "share of finished sentences at which they leave the batch; 1: all",
+                0.25,
+                minimum=0,
+            ),
+        }
+
     def search(
-        self,
-        step_fn: StepFunction,
-        state: DecoderState,
-        batch_size: int | tf.Tensor,
-        max_length: int | tf.Tensor,
-        spec: DataSpec,
+        self, step_fn: StepFunction, state: DecoderState, request: Request
     ) -> Predictions:
         """Returns the best sequences of every sentence.
 
         Args:
-          step_fn: scores the next token. ``ids`` are the tokens of the step before
-            (BOS first); ``index`` counts from 0 up to and including the greatest
-            ``max_length``, so a cache needs ``max_length + 1`` places.
-          state: ``memory`` and ``carry``, nested structures with leaves [B, ...];
-            a step must keep the structure, dtypes and shapes of ``carry``.
-          batch_size: B, also 0.
-          max_length: limit on tokens without EOS: scalar or [B] int32; what is
-            negative counts as 0, which leaves nothing but the empty hypothesis.
-          spec: the special ids.
+          step_fn: scores the next token, see ``AutoregressiveDecoder.step``.
+          state: ``memory``, ``carry`` and ``history`` before the first step: leaves
+            [B, ...]; those of ``history`` [B, X, 0, 1, ...]. A step must keep the
+            structure, dtypes and shapes of ``carry`` and ``history``.
+          request: the sentences; B may be 0.
+
+        Returns:
+          ids [B, K, T] with T the length of the longest hypothesis.
+        """
+        sentences = make_sentences(self.params, request)
+        return run(self, step_fn, state, sentences, self.params["prune_share"])
+
+    @property
+    @abc.abstractmethod
+    def num_beams(self) -> int:
+        """K, the hypotheses of a sentence that grow side by side."""
+
+    @abc.abstractmethod
+    def start(self, sentences: Sentences, size: tf.Tensor) -> Any:
+        """Returns the hypotheses before the first step.
+
+        Args:
+          sentences: B of them.
+          size: scalar int32, the most tokens that any may have.
         """
 
+    @abc.abstractmethod
+    def advance(
+        self,
+        logits: tf.Tensor,
+        hypotheses: Any,
+        sentences: Sentences,
+        index: tf.Tensor,
+        alignment: tf.Tensor | None,
+    ) -> tuple[Any, tf.Tensor | None]:
+        """Returns the hypotheses with one more token, and the beams they continue.
 
-def sentence_limits(
-    max_length: int | tf.Tensor, batch_size: int | tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the limit of every sentence, [B] int32, and T, the greatest (or 0)."""
-    limits = tf.broadcast_to(tf.cast(max_length, tf.int32), [batch_size])
-    return limits, tf.reduce_max(tf.concat([limits, [0]], axis=0))
+        Args:
+          logits: [N, V] float32 of the next token.
+          hypotheses: as ``start`` or the step before returned them.
+          sentences: of the same B.
+          index: scalar int32, the number of tokens that there are.
+          alignment: [N, S'] float32 if the search ``needs_alignment``.
 
+        Returns:
+          the hypotheses, and [B, K] int32: where each one's past is; None where each
+          goes on with its own.
+        """
 
-def keep_static_shapes(new: Any, old: Any) -> Any:
-    """Gives the leaves of ``new`` the static shapes of ``old``, but for axis 0.
+    @abc.abstractmethod
+    def is_alive(self, hypotheses: Any) -> tf.Tensor:
+        """Returns [B] bool: whether another step may change a sentence's outcome."""
 
-    The body of a loop must return what it was given, and a step function may know
-    less of its shapes than its caller (or more: N is often unknown outside).
-    """
-
-    def keep(new_leaf, old_leaf):
-        return tf.ensure_shape(new_leaf, [None, *old_leaf.shape[1:]])
-
-    return tf.nest.map_structure(keep, new, old)
-
-
-def loop_shapes(structure: Any) -> Any:
-    """Returns the invariant shapes of loop variables: all static but axis 0."""
-
-    def shape(leaf):
-        return tf.TensorShape([None, *leaf.shape[1:]] if leaf.shape.rank else [])
-
-    return tf.nest.map_structure(shape, structure)
+    @abc.abstractmethod
+    def outcome(self, hypotheses: Any) -> Predictions:
+        """Returns the best hypotheses, PAD after the end of each."""

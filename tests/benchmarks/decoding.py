@@ -69,7 +69,7 @@ class Decoder:
 
         overrides = [
             *(f"--logdir={logdir}", f"--dtype={dtype}"),
-            f"--decoder_params/beam_size={beam_size}",
+            f"--search_params/beam_size={beam_size}",
             "--data_layer_params/source_file=None",
         ]
         config = load_config(logdir / "config.yaml", parse_overrides(overrides))

@@ -101,8 +101,8 @@ def test_n_best_lists_name_their_lines(run, odd_lines):
         "--mode=infer",
         "--infer_input_file=odd.txt",
         "--infer_output_file=-",
-        "--decoder_params/beam_size=4",
-        "--decoder_params/num_best=3",
+        "--search_params/beam_size=4",
+        "--search_params/num_best=3",
     )
     fields = [line.split(" ||| ") for line in outcome.out.splitlines()]
     expected = [str(n) for n in range(NUM_LINES) for _ in range(3)]

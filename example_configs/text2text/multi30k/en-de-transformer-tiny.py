@@ -49,11 +49,9 @@ base_params = {
     "decoder": TransformerDecoder,
     "decoder_params": {
         "num_hidden_layers": 4,
-        "beam_size": 5,
-        "alpha": 1.0,
-        "length_penalty": "average",
         **transformer,
     },
+    "search_params": {"beam_size": 5, "alpha": 1.0, "length_penalty": "average"},
     "loss": PaddedCrossEntropyLossWithSmoothing,
     "loss_params": {"label_smoothing": 0.1},
     "data_layer": ParallelTextDataLayer,

@@ -45,10 +45,9 @@ base_params = {
     "decoder": TransformerDecoder,
     "decoder_params": {
         "num_hidden_layers": 2,
-        "beam_size": 1,
-        "extra_decode_length": 2,
         **transformer,
     },
+    "search_params": {"beam_size": 1, "extra_decode_length": 2},
     "loss": PaddedCrossEntropyLossWithSmoothing,
     "loss_params": {"label_smoothing": 0.0},
     "data_layer": ParallelTextDataLayer,

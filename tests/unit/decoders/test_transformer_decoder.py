@@ -35,12 +35,35 @@ def taught(decoder, encoder_output, ids):
     return decoder(encoder_output, {"ids": tf.constant(ids), "length": length})
 
 
+def initial_state(decoder, encoder_output, num_beams=1, places=NUM_STEPS):
+    """Returns a state with room for steps, as a search makes it."""
+    state = decoder.initial_state(encoder_output)
+
+    def enlarge(leaf):
+        leaf = tf.repeat(leaf, num_beams, axis=3)
+        return tf.pad(leaf, [[0, 0], [0, 0], [0, places], [0, 0], [0, 0]])
+
+    history = tf.nest.map_structure(enlarge, state["history"])
+    num_sentences = encoder_output["outputs"].shape[0]
+    lineage = tf.fill([num_sentences, num_beams, places], -1)
+    return {**state, "history": history, "lineage": lineage}
+
+
+def own_past(lineage, index):
+    """Returns the lineage when no beam was ever reordered."""
+    is_here = tf.range(lineage.shape[2]) == index
+    return tf.where(is_here, tf.range(lineage.shape[1])[:, None], lineage)
+
+
 def stepped(decoder, state, ids):
     """Returns the logits [N, T, V] of ``step`` after ``step``."""
     history = np.pad(ids[:, :-1], [[0, 0], [1, 0]], constant_values=SPEC.bos_id)
+    lineage = state["lineage"]
     logits = []
     for index in range(ids.shape[1]):
         tokens = tf.constant(history[:, index])
+        lineage = own_past(lineage, index)
+        state = {**state, "lineage": lineage}
         step_logits, state = decoder.step(tokens, tf.constant(index), state)
         assert step_logits.dtype == tf.float32
         assert step_logits.shape == (ids.shape[0], VOCABULARY)
@@ -62,7 +85,7 @@ def test_call_equals_the_sequence_of_steps(norm_order, tied, policy):
     source = encoded(policy)
 
     logits = taught(decoder, source, ids)["logits"]
-    state = decoder.initial_state(source, tf.constant(NUM_STEPS))
+    state = initial_state(decoder, source)
 
     # 16 bits: the same numbers, summed in another order and rounded after each of
     # some ten sublayers.
@@ -78,7 +101,7 @@ def test_call_equals_steps_under_every_norm(norm):
     source = encoded("float32")
 
     logits = taught(decoder, source, ids)["logits"]
-    state = decoder.initial_state(source, tf.constant(NUM_STEPS))
+    state = initial_state(decoder, source)
 
     assert close(stepped(decoder, state, ids), logits, "float32", roundings=16)
 
@@ -93,12 +116,30 @@ def test_beams_step_like_examples_of_their_own(policy):
     repeated = {name: tf.repeat(value, beams, axis=0) for name, value in source.items()}
 
     logits = taught(decoder, repeated, ids)["logits"]
-    state = tf.nest.map_structure(
-        lambda leaf: tf.repeat(leaf, beams, axis=0),
-        decoder.initial_state(source, tf.constant(NUM_STEPS)),
-    )
+    state = initial_state(decoder, source, beams)
 
     assert close(stepped(decoder, state, ids), logits, policy, roundings=16)
+
+
+def test_a_beam_that_took_over_another_has_its_past():
+    """Both beams go on with what beam 1 wrote: nothing moves but the lineage."""
+    decoder = TransformerDecoder(PARAMS, SPEC, "float32")
+    source = encoded("float32", rows=1)
+    ids = random_ids(2, NUM_STEPS)
+    taken_over = np.concatenate([ids[[1, 1], :1], ids[:, 1:]], axis=1)
+    repeated = {name: tf.repeat(value, 2, axis=0) for name, value in source.items()}
+    expected = taught(decoder, repeated, taken_over)["logits"][:, 2]
+
+    state = initial_state(decoder, source, num_beams=2)
+    start = tf.fill([2], SPEC.bos_id)
+    lineages = ([[0], [1]], [[0, 0], [1, 1]], [[1, 1, 0], [1, 1, 1]])
+    for index, tokens in enumerate((start, ids[:, 0], ids[:, 1])):
+        lineage = np.full([1, 2, NUM_STEPS], -1, np.int32)
+        lineage[0, :, : index + 1] = lineages[index]
+        state = {**state, "lineage": tf.constant(lineage)}
+        logits, state = decoder.step(tf.constant(tokens), tf.constant(index), state)
+
+    assert close(logits, expected, "float32", roundings=16)
 
 
 def test_a_cache_longer_than_needed_changes_nothing():
@@ -107,7 +148,7 @@ def test_a_cache_longer_than_needed_changes_nothing():
     source = encoded("float32")
 
     logits = taught(decoder, source, ids)["logits"]
-    state = decoder.initial_state(source, tf.constant(NUM_STEPS + 7))
+    state = initial_state(decoder, source, places=NUM_STEPS + 7)
 
     assert close(stepped(decoder, state, ids), logits, "float32", roundings=16)
 
@@ -118,11 +159,14 @@ def test_steps_in_a_graph_with_a_traced_index_equal_call():
     source = encoded("float32")
     logits = taught(decoder, source, ids)["logits"]
     step = tf.function(decoder.step)
-    state = decoder.initial_state(source, tf.constant(NUM_STEPS))
+    state = initial_state(decoder, source)
+    lineage = state["lineage"]
 
     stepping = []
     for index, tokens in enumerate(([SPEC.bos_id] * 2, ids[:, 0], ids[:, 1])):
+        state = {**state, "lineage": own_past(lineage, index)}
         step_logits, state = step(tf.constant(tokens), tf.constant(index), state)
+        lineage = own_past(lineage, index)
         stepping.append(step_logits)
 
     assert close(tf.stack(stepping, axis=1), logits[:, :3], "float32", roundings=16)

@@ -22,14 +22,21 @@ def test_steps_equal_one_causal_pass(policy):
     layer = attention(policy=policy)
     inputs = tf.constant(INPUTS, policy)
     expected = layer(inputs, masks.causal_mask(tf.constant(5)))
-    cache = layer.empty_cache(tf.constant(2), tf.constant(5))
-    assert cache.key.shape == cache.value.shape == (2, 2, 5, 4)
-    assert cache.key.dtype.name == policy
+    history = tf.nest.map_structure(
+        lambda leaf: tf.pad(leaf, [[0, 0], [0, 0], [0, 5], [0, 0], [0, 0]]),
+        layer.empty_history(tf.constant(2)),
+    )
+    assert history.key.shape == history.value.shape == (2, 2, 5, 1, 4)
+    assert history.key.dtype.name == policy
 
     outputs = []
     for index in range(5):
-        here = inputs[:, index : index + 1]
-        output, cache = layer.step(here, tf.constant(index), cache)
+        places = layer.places_of(tf.constant(2), tf.constant(index))
+        visible = masks.lineage_mask(
+            tf.sequence_mask([[index + 1]] * 2, 5, tf.int32) - 1
+        )
+        inputs_here = inputs[:, index : index + 1]
+        output, history = layer.step(inputs_here, places, history, visible)
         outputs.append(output)
 
     assert close(tf.concat(outputs, axis=1), expected, policy)
@@ -90,3 +97,14 @@ def test_masks():
     ]
     assert causal.shape == (1, 1, 3, 3) and causal.dtype == tf.bool
     assert causal[0, 0].numpy().tolist() == np.tri(3, dtype=bool).tolist()
+
+
+def test_a_beam_sees_its_lineage_alone():
+    lineage = tf.constant([[[0, 1, -1], [0, 0, -1]]])  # B 1, K 2, T 3
+
+    mask = masks.lineage_mask(lineage)
+
+    assert mask.shape == (1, 1, 2, 6)
+    by_beam = mask.numpy().reshape(2, 3, 2)  # K, T, writer
+    assert by_beam[0].tolist() == [[True, False], [False, True], [False, False]]
+    assert by_beam[1].tolist() == [[True, False], [True, False], [False, False]]

@@ -41,7 +41,7 @@ def test_a_score_does_not_depend_on_the_batch(model):
 
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_the_score_of_a_translation_is_what_the_search_said(beam_size):
-    model = make_model(decoder={"beam_size": beam_size, "num_best": beam_size})
+    model = make_model(search={"beam_size": beam_size, "num_best": beam_size})
     source = batch()["source"]
     found = model.generate({"source": source, "id": batch()["id"]})
 

@@ -29,7 +29,9 @@ SIZES = {
 EXTRA_LENGTH = 3
 
 
-def make_model(spec=SEPARATE, policy="float32", encoder=None, decoder=None, **params):
+def make_model(
+    spec=SEPARATE, policy="float32", encoder=None, decoder=None, search=None, **params
+):
     params = {
         "encoder": TransformerEncoder,
         "encoder_params": {**SIZES, "encoder_layers": 1, **(encoder or {})},
@@ -37,9 +39,9 @@ def make_model(spec=SEPARATE, policy="float32", encoder=None, decoder=None, **pa
         "decoder_params": {
             **SIZES,
             "num_hidden_layers": 1,
-            "extra_decode_length": EXTRA_LENGTH,
             **(decoder or {}),
         },
+        "search_params": {"extra_decode_length": EXTRA_LENGTH, **(search or {})},
         "loss": PaddedCrossEntropyLossWithSmoothing,
         "loss_params": {"label_smoothing": 0.1},
         **params,
@@ -102,7 +104,9 @@ def test_a_joint_table_learns_from_both_sides_and_from_the_output():
 @pytest.mark.parametrize(("beam_size", "policy"), [(1, "float32"), (3, "bfloat16")])
 def test_build_weights_makes_all_that_later_calls_need(beam_size, policy):
     model = make_model(
-        policy=policy, decoder={"beam_size": beam_size, "tie_embeddings": False}
+        policy=policy,
+        decoder={"tie_embeddings": False},
+        search={"beam_size": beam_size},
     )
     before = [variable.path for variable in model.variables]
 
@@ -190,7 +194,7 @@ def test_a_seed_that_would_make_all_layers_equal_is_refused():
     [
         ("encoder", {"num_heads": 3}, "not divisible by num_heads 3"),
         ("decoder", {"num_heads": 3}, "not divisible by num_heads 3"),
-        ("decoder", {"beam_size": 2, "num_best": 3}, "more than beam_size 2"),
+        ("search", {"beam_size": 2, "num_best": 3}, "more than beam_size 2"),
     ],
 )
 def test_values_that_do_not_fit_together_are_refused(side, params, message):
@@ -199,7 +203,7 @@ def test_values_that_do_not_fit_together_are_refused(side, params, message):
 
 
 @pytest.mark.parametrize(
-    ("decoder", "hypotheses"),
+    ("search", "hypotheses"),
     [
         ({}, 1),
         ({"beam_size": 3}, 1),
@@ -207,13 +211,13 @@ def test_values_that_do_not_fit_together_are_refused(side, params, message):
         ({"beam_size": 2, "length_penalty": "average", "alpha": 1.0}, 1),
     ],
 )
-def test_generate_returns_the_asked_number_of_hypotheses(decoder, hypotheses):
-    model = make_model(decoder=decoder)
+def test_generate_returns_the_asked_number_of_hypotheses(search, hypotheses):
+    model = make_model(search=search)
 
     predictions = model.generate(batch())
 
-    longest = 4 + EXTRA_LENGTH
     ids, length = predictions["ids"].numpy(), predictions["length"].numpy()
+    longest = length.max()
     assert ids.shape == (2, hypotheses, longest) and ids.dtype == np.int32
     assert length.shape == predictions["score"].shape == (2, hypotheses)
     assert np.all(length <= np.array([[4], [2]]) + EXTRA_LENGTH)
@@ -245,7 +249,7 @@ def test_generate_needs_no_target_and_scores_what_the_model_scores(model):
 
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_a_batch_of_no_sentences_is_computed(beam_size):
-    model = make_model(decoder={"beam_size": beam_size})
+    model = make_model(search={"beam_size": beam_size})
 
     loss = model.compute_loss(batch(0), training=True)
     predictions = model.generate(batch(0))
