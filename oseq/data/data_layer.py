@@ -13,6 +13,7 @@ import tensorflow as tf
 from oseq.config.params import Component, ConfigError, check_params
 from oseq.contracts import DataSpec, Position
 from oseq.data.graph_front_end import GraphFrontEnd
+from oseq.data.word_alignment import AlignedText
 from oseq.distributed.worker import Worker
 
 
@@ -23,7 +24,7 @@ class DataLayer(Component, abc.ABC):
 
     Args:
       params: the user's values; checked and completed here.
-      mode: ``train``, ``eval`` or ``infer``.
+      mode: ``train``, ``eval``, ``infer`` or ``score``.
       worker: this process among its equals; each worker sees its own share.
 
     Attributes:
@@ -35,8 +36,9 @@ class DataLayer(Component, abc.ABC):
         model is refused under another one.
       order_fingerprint: hash of all that decides which batches come when; a position
         means the same batches only under the same one.
-      num_lines: examples that want an answer in infer.
+      num_lines: examples that want an answer in infer and score.
       blank_ids: [blanks] int64, those of them that get a blank one without the model.
+      replaces_unknown: whether text is to be made by ``align``, not by ``restore``.
     """
 
     # Keys that decide how raw input becomes tensors. eval, infer and export take
@@ -51,6 +53,7 @@ class DataLayer(Component, abc.ABC):
     order_fingerprint: str
     num_lines: int
     blank_ids: np.ndarray
+    replaces_unknown: bool = False
 
     def __init__(self, params: Mapping[str, Any], mode: str, worker: Worker):
         self.params = check_params(type(self), params)
@@ -61,8 +64,9 @@ class DataLayer(Component, abc.ABC):
     def dataset(self, position: Position = Position()) -> tf.data.Dataset:
         """Returns batches (``contracts.Batch``) from ``position`` on.
 
-        Endless in train, epoch after epoch; one pass in eval and infer. The same
-        position gives the same batches, whatever was read before.
+        Endless in train, epoch after epoch; else one pass. The same position gives
+        the same batches, whatever was read before. There is a target in every mode
+        but infer.
         """
 
     @abc.abstractmethod
@@ -79,6 +83,18 @@ class DataLayer(Component, abc.ABC):
 
         It comes from the data itself: ids do not always hold all of the text.
         """
+
+    def align(
+        self, example_id: int, ids: Sequence[int], attention: np.ndarray
+    ) -> AlignedText:
+        """Returns an example and what the model made of it, token by token.
+
+        Args:
+          example_id: of the source.
+          ids: T ids without EOS.
+          attention: [at least T, at least S] float32, beyond which padding lies.
+        """
+        raise ConfigError(f"{type(self).__name__} has no words that can be aligned")
 
     def with_lines(self, lines: Sequence[str]) -> DataLayer:
         """Returns a layer like this one, in infer, over ``lines`` typed at a prompt."""

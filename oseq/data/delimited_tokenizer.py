@@ -73,7 +73,7 @@ class DelimitedTokenizer(Tokenizer):
 
     def _spell(self, ids: list[int], unknown: Iterator[str] | None) -> Spelling:
         tokens = [
-            next(unknown) if unknown and i == self.unk_id else self._tokens[i]
+            self._tokens[i] if unknown is None or i != self.unk_id else next(unknown)
             for i in ids
         ]
         surfaces = tokens[:1] + [self._delimiter + token for token in tokens[1:]]

@@ -16,11 +16,13 @@ _BLANK_ACTIONS = {
     "train": "dropped",
     "eval": "kept, though a side is empty",
     "infer": "answered by a blank line",
+    "score": "scored, though a side is empty",
 }
 _TOO_LONG_ACTIONS = {
     "train": "dropped",
     "eval": "kept whole",
     "infer": "cut to max_length",
+    "score": "scored whole",
 }
 _log = logging.getLogger(__name__)
 
@@ -86,8 +88,9 @@ def select_examples(
 ) -> ParallelCorpus:
     """Chooses the examples of a mode.
 
-    train drops pairs with a blank or over-long side; eval keeps every pair whole;
-    infer leaves blank lines to be answered without the model, and cuts long ones.
+    train drops pairs with a blank or over-long side; eval and score keep every pair
+    whole; infer leaves blank lines to be answered without the model, and cuts long
+    ones.
 
     Args:
       num_source_symbols: special symbols that a source gets: EOS, start token.
@@ -108,6 +111,7 @@ def select_examples(
         "train": ~is_blank & ~is_long,
         "eval": np.ones_like(is_blank),
         "infer": ~is_blank,
+        "score": np.ones_like(is_blank),
     }[mode]
     examples = np.flatnonzero(is_example)
     return ParallelCorpus(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,18 +13,18 @@ import tensorflow as tf
 from oseq.config.params import ConfigError, Param
 from oseq.contracts import Position
 from oseq.data.batch_planner import BatchLimits, BatchPlanner
+from oseq.data.constraints import CONSTRAINT_PARAMS, Constraints, read_constraints
 from oseq.data.data_layer import DataLayer
 from oseq.data.graph_front_end import GraphFrontEnd
 from oseq.data.padding import pad_rows
 from oseq.data.parallel_corpus import LengthLimits, ParallelCorpus, select_examples
-from oseq.data.text_files import DataError, blocks_of_stream, find_files, read_blocks
+from oseq.data.parallel_files import ParallelFiles
+from oseq.data.text_files import DataError
 from oseq.data.text_front_end import FRONT_END_PARAMS, TextFrontEnd
-from oseq.data.token_cache import load_or_tokenize
-from oseq.data.tokenized_text import TokenizedText, tokenize, tokenize_blocks
+from oseq.data.tokenized_text import TokenizedText, tokenize
+from oseq.data.word_alignment import AlignedText
 from oseq.distributed.chief_first import once_per_host
 from oseq.distributed.worker import Worker
-
-STANDARD_INPUT = "-"
 
 
 class ParallelTextDataLayer(DataLayer):
@@ -44,15 +43,22 @@ class ParallelTextDataLayer(DataLayer):
             "source_file": Param(
                 (str, list[str]),
                 "source text: file, glob or list of them; plain, .gz or .bz2; '-' in "
-                "infer is standard input",
+                "infer and score is standard input",
             ),
             "target_file": Param((str, list[str]), "target text; not read in infer"),
+            **CONSTRAINT_PARAMS,
             **FRONT_END_PARAMS,
             "max_length": Param(
                 (int, list),
                 "most tokens with EOS, or [source, target]: train drops longer pairs, "
-                "infer cuts longer lines, eval keeps them whole",
+                "infer cuts longer lines, eval and score keep them whole",
                 minimum=2,
+            ),
+            "replace_unknown": Param(
+                bool,
+                "in the output the source word that an UNK is aligned to takes its "
+                "place",
+                False,
             ),
             "batch_tokens": Param(
                 int, "most sentences times padded length in a batch", minimum=1
@@ -73,27 +79,27 @@ class ParallelTextDataLayer(DataLayer):
     def __init__(self, params: Mapping[str, Any], mode: str, worker: Worker):
         super().__init__(params, mode, worker)
         self._limits = self._check_values()
-        self._files = self._find_text_files()
+        self._files = ParallelFiles(self.params, mode)
         self._front_end = TextFrontEnd(
-            self.params,
-            worker,
-            [file for side in self._files.values() for file in side]
-            if mode == "train"
-            else None,
+            self.params, worker, self._files.all if mode == "train" else None
         )
         self.spec = self._front_end.spec
         self.fingerprint = self._front_end.fingerprint
-        if mode == "train":
-            source, target = once_per_host(worker, self._read_text)
-        else:
-            source, target = self._read_text()
-        self._set_corpus(self._select(source, target))
+        self.replaces_unknown = self.params["replace_unknown"]
+        self._set_corpus(self._select(*self._read_text()))
         self._check_enough()
+        self._constraints = Constraints()
+        # The source says how many lines there are; at a prompt there is none.
+        if mode == "infer" and self.params["source_file"] is not None:
+            self._constraints = read_constraints(
+                self.params, self._front_end.target, self.num_lines
+            )
 
     def with_lines(self, lines: Sequence[str]) -> ParallelTextDataLayer:
         """Returns a layer with the same vocabulary, in infer, over these lines."""
         layer = copy.copy(self)
         layer.mode = "infer"
+        layer._constraints = Constraints()
         layer._set_corpus(layer._select(tokenize(lines, self._front_end.source), None))
         return layer
 
@@ -105,6 +111,7 @@ class ParallelTextDataLayer(DataLayer):
         signature = {"source": sequence, "id": tf.TensorSpec([None], tf.int64)}
         if self._corpus.target is not None:
             signature["target"] = sequence
+        signature |= self._constraints.signature()
         batches = tf.data.Dataset.from_generator(
             lambda: self.batches(position), output_signature=signature
         )
@@ -127,6 +134,17 @@ class ParallelTextDataLayer(DataLayer):
 
     def restore(self, ids: Sequence[int]) -> str:
         return self._front_end.target.decode(ids)
+
+    def align(
+        self, example_id: int, ids: Sequence[int], attention: np.ndarray
+    ) -> AlignedText:
+        return self._front_end.align(
+            self.text_of("source", example_id),
+            ids,
+            attention,
+            max_length=self._source_limit,
+            replace_unknown=self.replaces_unknown,
+        )
 
     def text_of(self, side: str, example_id: int) -> str:
         """Returns the line that an example was made of, as it stands in the file."""
@@ -163,45 +181,14 @@ class ParallelTextDataLayer(DataLayer):
             raise ConfigError([f"{type(self).__name__}/{text}" for text in problems])
         return LengthLimits(*limits)
 
-    def _find_text_files(self) -> dict[str, list[str]]:
-        """Returns the files that this mode reads, by side."""
-        sides = ("source",) if self.mode == "infer" else ("source", "target")
-        names = {side: self.params[f"{side}_file"] for side in sides}
-        return {
-            side: find_files(name)
-            for side, name in names.items()
-            if name is not None and not self._is_stream(name)
-        }
-
-    def _is_stream(self, name: Any) -> bool:
-        return name == STANDARD_INPUT and self.mode == "infer"
-
     def _read_text(self) -> tuple[TokenizedText, TokenizedText | None]:
-        """Returns both sides; infer has no target, and without a file no lines."""
-        if self.mode == "infer":
-            return tokenize_blocks(self._lines_to_infer(), self._front_end.source), None
-        cache_dir = self.params["cache_dir"]
-        return (
-            load_or_tokenize(self._files["source"], self._front_end.source, cache_dir),
-            load_or_tokenize(self._files["target"], self._front_end.target, cache_dir),
-        )
-
-    def _lines_to_infer(self) -> Iterator[list[str]]:
-        if self._is_stream(self.params["source_file"]):
-            yield from blocks_of_stream(sys.stdin.buffer, "standard input")
-        elif "source" in self._files:
-            for file in self._files["source"]:
-                yield from read_blocks(file)
+        if self.mode != "train":
+            return self._files.read(self._front_end)
+        return once_per_host(self.worker, lambda: self._files.read(self._front_end))
 
     def _select(
         self, source: TokenizedText, target: TokenizedText | None
     ) -> ParallelCorpus:
-        if target is not None and len(source) != len(target):
-            raise DataError(
-                f"source and target differ in lines: {len(source):,} in "
-                f"{', '.join(self._files['source'])}, but {len(target):,} in "
-                f"{', '.join(self._files['target'])}"
-            )
         corpus = select_examples(
             self.mode,
             source,
@@ -234,13 +221,14 @@ class ParallelTextDataLayer(DataLayer):
         )
         self.order_fingerprint = self._planner.fingerprint
         self.num_lines = len(corpus.source)
-        self.blank_ids = corpus.blank
+        # In the other modes blank lines are examples, or wanted by nobody.
+        self.blank_ids = corpus.blank if self.mode == "infer" else corpus.blank[:0]
         self.num_examples = len(corpus.examples)
         self.batches_per_epoch = self._planner.batches_of(self.worker.rank)
 
     def _check_enough(self) -> None:
         """Refuses data without examples; infer may have nothing to translate."""
-        files = ", ".join(file for side in self._files.values() for file in side)
+        files = ", ".join(self._files.all)
         if self.mode != "infer" and self.num_examples == 0:
             raise DataError(
                 f"{files}: no example is left of {self.num_lines:,} lines: "
@@ -262,23 +250,28 @@ class ParallelTextDataLayer(DataLayer):
             )
 
     @property
+    def _source_limit(self) -> int | None:
+        """What sources are cut to; only infer cuts."""
+        return self._limits.source if self.mode == "infer" else None
+
+    @property
     def _length_multiple(self) -> int:
         return 8 if self.params["pad_lengths_to_eight"] else 1
 
     def _batch(self, lines: np.ndarray) -> dict[str, Any]:
         """Returns the batch of some lines, [B] int64."""
         spec, corpus = self.spec, self._corpus
-        is_cut = self.mode == "infer"
         ids, length = pad_rows(
             corpus.source,
             lines,
             pad_id=spec.pad_id,
             eos_id=spec.eos_id,
             bos_id=spec.bos_id if self.params["use_start_token"] else None,
-            max_length=self._limits.source if is_cut else None,
+            max_length=self._source_limit,
             multiple=self._length_multiple,
         )
         batch = {"source": {"ids": ids, "length": length}, "id": lines}
+        batch |= self._constraints.batch(lines, spec.pad_id)
         if corpus.target is not None:
             ids, length = pad_rows(
                 corpus.target,

@@ -149,7 +149,8 @@ def train_sentencepiece(
 
 def _parsed(serialized: bytes) -> Spelling:
     """Returns what SentencePiece says of a text and its tokens."""
-    message = sentencepiece_pb2.SentencePieceText.FromString(serialized)
+    message = sentencepiece_pb2.SentencePieceText()  # type: ignore[attr-defined]
+    message.ParseFromString(serialized)
     return Spelling(message.text, [piece.surface for piece in message.pieces])
 
 

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from oseq.config.params import ConfigError, Param
 from oseq.contracts import DataSpec
 from oseq.data.delimited_tokenizer import DelimitedTokenizer
@@ -17,8 +19,9 @@ from oseq.data.sentencepiece_tokenizer import (
     train_sentencepiece,
     write_whole,
 )
-from oseq.data.text_files import DataError
+from oseq.data.text_files import DataError, is_blank
 from oseq.data.tokenizer import Tokenizer
+from oseq.data.word_alignment import AlignedText, aligned_word
 from oseq.distributed.chief_first import on_chief
 from oseq.distributed.worker import Worker
 
@@ -117,6 +120,39 @@ class TextFrontEnd:
             bos_id=bos_id,
             max_length=max_length,
         )
+
+    def align(
+        self,
+        line: str,
+        ids: Sequence[int],
+        attention: np.ndarray,
+        max_length: int | None,
+        replace_unknown: bool,
+    ) -> AlignedText:
+        """Returns a source line and its translation, token by token.
+
+        Args:
+          line: of the source.
+          ids: of the target, without EOS.
+          attention: [at least T, at least S] float32, to what the model read.
+          max_length: of a source; what is longer was cut.
+          replace_unknown: whether each UNK becomes the source word aligned to it.
+        """
+        source = [] if is_blank(line) else self.source.split_line(line)
+        begin = 1 if self._params["use_start_token"] else 0
+        if max_length is not None:
+            source = source[: max_length - begin - 1]
+        attention = attention[: len(ids), begin : begin + len(source)]
+        unknown = None
+        if replace_unknown and source:
+            words = line.split()
+            unknown = [
+                aligned_word(weights, source, words)
+                for token, weights in zip(ids, attention, strict=True)
+                if token == self.spec.unk_id
+            ]
+        text, target = self.target.spell(ids, unknown)
+        return AlignedText(source, target, attention, text)
 
     def _check_kind(self) -> None:
         """Refuses keys of one kind of tokenizer beside the other kind."""
