@@ -1,0 +1,1 @@
+"""Exports: what a trained model leaves for processes that know nothing of oseq."""

@@ -1,0 +1,198 @@
+"""Exports a Transformer for CTranslate2, and checks that it says the same there."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import sentencepiece
+import tensorflow as tf
+
+from oseq.config.params import ConfigError
+from oseq.contracts import Batch, Predictions
+from oseq.data.data_layer import DataLayer
+from oseq.data.vocabulary import load_vocabulary
+from oseq.export.ctranslate2_spec import (
+    check_expressible,
+    import_ctranslate2,
+    make_spec,
+)
+from oseq.models.encoder_decoder import EncoderDecoderModel, request_of
+from oseq.models.model import Model
+from oseq.search.greedy import GreedySearch
+
+SENTENCEPIECE_MODEL = "sentencepiece.model"
+_LONGEST = 64  # tokens of a translation that is compared
+# Of a token's log-probability. float32: CTranslate2's kernels differ from TensorFlow's
+# in rounding only; 1.3e-5 is the most that 1,000 sentences of Multi30k show with any of
+# its instruction sets. int8 rounds every weight to one of 255 values: there the mean is
+# 0.0024, and 6% of the sentences get another greedy translation.
+_TOLERANCES = {"float32": 1e-4, "int8": 0.05}
+QUANTIZATIONS = tuple(_TOLERANCES)
+
+
+class ExportError(Exception):
+    """What was exported does not say what the checkpoint says."""
+
+
+class Vocabularies(NamedTuple):
+    """Tokens in the order of their ids."""
+
+    source: list[str]
+    target: list[str]
+
+
+def export_ctranslate2(
+    model: Model, data_layer: DataLayer, folder: Path, quantization: str = "float32"
+) -> None:
+    """Writes all that ``ctranslate2.Translator(folder)`` needs.
+
+    The folder gets the weights, the vocabularies, the special tokens and, where text
+    is split by SentencePiece, its model as ``sentencepiece.model``.
+
+    Args:
+      model: with trained weights in float32.
+      data_layer: of the vocabularies that the model was trained with.
+      folder: is made; must not hold anything yet.
+      quantization: one of ``QUANTIZATIONS``, how weights are kept and multiplied.
+
+    Raises:
+      ConfigError: CTranslate2 is not installed or cannot express the model; nothing
+        is written then.
+    """
+    import_ctranslate2()
+    check_expressible(model)
+    assert isinstance(model, EncoderDecoderModel)
+    vocabularies = vocabularies_of(data_layer)
+    spec = make_spec(model, *vocabularies, data_layer.params["use_start_token"])
+    spec.validate()
+    spec.optimize(quantization=quantization)
+    folder.mkdir(parents=True, exist_ok=True)
+    spec.save(str(folder))
+    files = data_layer.front_end_files()
+    if "sentencepiece_model" in files:
+        shutil.copyfile(files["sentencepiece_model"], folder / SENTENCEPIECE_MODEL)
+
+
+def verify_ctranslate2(
+    model: Model,
+    data_layer: DataLayer,
+    folder: Path,
+    quantization: str,
+    batch: Batch,
+) -> None:
+    """Loads an export in another process and compares what it says of some sentences.
+
+    The log-probability of the checkpoint's greedy translations must be the same but
+    for rounding. In float32 CTranslate2's own greedy translations must be the same,
+    token by token. In int8 any two tokens that are nearly as likely may change places,
+    and all that follows differs: there only the mean difference is judged.
+
+    Args:
+      model, data_layer, folder, quantization: of ``export_ctranslate2``.
+      batch: the sentences; their ids end with EOS.
+
+    Raises:
+      ExportError: something differs.
+    """
+    assert isinstance(model, EncoderDecoderModel)
+    vocabularies = vocabularies_of(data_layer)
+    ids, scores = _greedy(model, batch)
+    expected = [[vocabularies.target[i] for i in row] for row in ids]
+    first = 1 if data_layer.params["use_start_token"] else 0
+    source = [
+        [vocabularies.source[i] for i in row[first : length - 1]]
+        for row, length in zip(
+            batch["source"]["ids"].numpy(),
+            batch["source"]["length"].numpy(),
+            strict=True,
+        )
+    ]
+    answer = _ask(
+        folder=str(folder), source=source, target=expected, max_length=_LONGEST
+    )
+    lengths = np.array([len(row) + 1 for row in expected])  # with EOS
+    differences = np.abs(np.array(answer["score"]) - scores) / lengths
+    is_exact = quantization == "float32"
+    difference = differences.max() if is_exact else differences.mean()
+    # Not the other way round: NaN is no agreement.
+    if not difference <= _TOLERANCES[quantization]:
+        raise ExportError(
+            f"{folder}: log-probabilities of tokens differ from the checkpoint's by "
+            f"{difference:.2g}, more than {_TOLERANCES[quantization]}"
+        )
+    for tokens, wanted in zip(answer["greedy"], expected, strict=True):
+        if is_exact and tokens != wanted:
+            raise ExportError(
+                f"{folder}: greedy search gives {' '.join(tokens)!r}, the checkpoint "
+                f"{' '.join(wanted)!r}"
+            )
+
+
+def vocabularies_of(data_layer: DataLayer) -> Vocabularies:
+    """Returns the tokens of both sides, with names for what fills a vocabulary up."""
+    files, params = data_layer.front_end_files(), data_layer.params
+    if "sentencepiece_model" in files:
+        processor = sentencepiece.SentencePieceProcessor(
+            model_file=files["sentencepiece_model"]
+        )
+        tokens = [processor.id_to_piece(i) for i in range(processor.vocab_size())]
+        source, target = tokens, tokens
+    elif "src_vocab_file" in files:
+        source, target = (
+            load_vocabulary(files[key], params["special_tokens_already_in_vocab"])
+            for key in ("src_vocab_file", "tgt_vocab_file")
+        )
+    else:
+        raise ConfigError(
+            f"{type(data_layer).__name__} has no vocabulary files, which an export to "
+            "CTranslate2 consists of; use --export_format=saved_model"
+        )
+    return Vocabularies(
+        _filled_up(source, data_layer.spec.source_vocab_size),
+        _filled_up(target, data_layer.spec.target_vocab_size),
+    )
+
+
+def _filled_up(tokens: Sequence[str], size: int) -> list[str]:
+    """Returns the tokens, and dummies for the rest of a padded vocabulary."""
+    return [*tokens, *(f"<dummy_{i}>" for i in range(len(tokens), size))]
+
+
+def _greedy(
+    model: EncoderDecoderModel, batch: Batch
+) -> tuple[list[list[int]], np.ndarray]:
+    """Returns the checkpoint's greedy ids, and their scores [B] float32."""
+    search = GreedySearch(
+        {"max_length": _LONGEST, "extra_decode_length": _LONGEST}, model.spec
+    )
+
+    @tf.function(autograph=False)
+    def generate(batch: Batch) -> Predictions:
+        encoded = model.encoder(batch["source"], training=False)
+        state = model.decoder.initial_state(encoded)
+        return search.search(model.decoder.step, state, request_of(batch, encoded))
+
+    found = generate(batch)
+    ids, length = found["ids"].numpy()[:, 0], found["length"].numpy()[:, 0]
+    rows = [row[:end].tolist() for row, end in zip(ids, length, strict=True)]
+    return rows, found["score"].numpy()[:, 0]
+
+
+def _ask(**task: object) -> dict[str, list]:
+    # -P: the folder of the script is not searched, or ``import ctranslate2`` there
+    # would find this file.
+    script = Path(__file__).with_name("ctranslate2_process.py")
+    command = [sys.executable, "-P", str(script)]
+    process = subprocess.run(
+        command, input=json.dumps(task), capture_output=True, text=True
+    )
+    if process.returncode:
+        raise ExportError(f"{task['folder']} cannot be used:\n{process.stderr}")
+    return json.loads(process.stdout)
