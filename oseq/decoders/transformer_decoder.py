@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -42,6 +42,7 @@ class TransformerDecoder(AutoregressiveDecoder):
     ):
         super().__init__(params, spec, policy, embedding, name=name)
         check_heads(self.params)
+        _check_alignment_layer(self.params)
         self.embedding = embedding or self._make_table("embedding")
         if self.embedding.hidden_size != self.params["hidden_size"]:
             raise ConfigError(
@@ -83,6 +84,10 @@ class TransformerDecoder(AutoregressiveDecoder):
             "tie_embeddings": Param(
                 bool, "score tokens with the table that looks them up", True
             ),
+            "alignment_layer": Param(
+                int,
+                "whose attention aligns words; -1: the last; None: the mean of all",
+            ),
         }
 
     def call(
@@ -100,17 +105,19 @@ class TransformerDecoder(AutoregressiveDecoder):
             ids[:, :-1], [[0, 0], [1, 0]], constant_values=self.spec.bos_id
         )
         outputs = self.input_layer(history, training=training)
+        attention = []
         for layer in self.stack:
-            outputs, alignment = layer(
+            outputs, weights = layer(
                 outputs, past, source, visible, valid, training=training
             )
+            attention.append(weights)
         if self.final_norm:
             outputs = self.final_norm(outputs, valid=valid, training=training)
         kernel = self._output_kernel()
         return {
             "logits": _logits(outputs, kernel),
             "projection": Projection(outputs, kernel),
-            "alignment": tf.reduce_mean(alignment, axis=1),
+            "alignment": self._alignment(attention),
         }
 
     def initial_state(self, encoder_output: EncoderOutput) -> DecoderState:
@@ -158,6 +165,13 @@ class TransformerDecoder(AutoregressiveDecoder):
             "alignment": tf.reshape(alignment, [-1, tf.shape(alignment)[2]]),
         }
 
+    def _alignment(self, attention: Sequence[tf.Tensor]) -> tf.Tensor:
+        """Returns one attention [B, T, S] float32 from [B, A, T, S] of each layer."""
+        layer = self.params["alignment_layer"]
+        chosen = attention if layer is None else [attention[layer]]
+        means = [tf.reduce_mean(weights, axis=1) for weights in chosen]
+        return tf.add_n(means) / len(means)
+
     def _make_table(self, name: str) -> TokenEmbedding:
         return TokenEmbedding(
             self.spec.target_vocab_size,
@@ -171,6 +185,15 @@ class TransformerDecoder(AutoregressiveDecoder):
         if not self.output_table.built:
             self.output_table.build(None)
         return tf.convert_to_tensor(self.output_table.table)
+
+
+def _check_alignment_layer(params: Mapping[str, Any]) -> None:
+    layer, num_layers = params["alignment_layer"], params["num_hidden_layers"]
+    if layer is not None and not -num_layers <= layer < num_layers:
+        raise ConfigError(
+            f"alignment_layer: {layer}, but layers go from 0 (or {-num_layers}) to "
+            f"{num_layers - 1} (or -1)"
+        )
 
 
 def _padding_mask(encoder_output: EncoderOutput) -> tf.Tensor:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from oseq.config.params import ConfigError
 from oseq.contracts import DataSpec
 from oseq.decoders import TransformerDecoder
 from oseq.layers.token_embedding import TokenEmbedding
@@ -197,6 +199,27 @@ def test_alignment_is_a_distribution_over_the_valid_source(policy):
     np.testing.assert_allclose(tf.reduce_sum(alignment, axis=-1), 1.0, rtol=1e-5)
     assert np.all(alignment[0] > 0)
     assert np.all(alignment[1, :, 3:] == 0)
+
+
+def test_alignment_is_of_the_asked_layer_or_the_mean_of_all():
+    def alignment(**params):
+        keras.utils.set_random_seed(1)
+        params |= {**PARAMS, "num_hidden_layers": 2}
+        decoder = TransformerDecoder(params, SPEC, "float32")
+        return taught(decoder, encoded("float32"), ids)["alignment"].numpy()
+
+    ids = random_ids(2, NUM_STEPS)
+    first, last = alignment(alignment_layer=0), alignment(alignment_layer=-1)
+
+    assert np.abs(first - last).max() > 1e-4
+    np.testing.assert_array_equal(alignment(alignment_layer=1), last)
+    np.testing.assert_allclose(alignment(), (first + last) / 2, rtol=1e-5)
+
+
+@pytest.mark.parametrize("layer", [1, -2])
+def test_an_alignment_layer_that_does_not_exist_is_refused(layer):
+    with pytest.raises(ConfigError, match=f"alignment_layer: {layer}, but"):
+        TransformerDecoder({**PARAMS, "alignment_layer": layer}, SPEC, "float32")
 
 
 @pytest.mark.parametrize("policy", POLICIES)
