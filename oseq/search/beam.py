@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from oseq.config.params import ConfigError, Param
 from oseq.contracts import DataSpec, Predictions
-from oseq.search.continuations import continue_with
+from oseq.search.continuations import Continuations, continue_with
 from oseq.search.length_penalty import LENGTH_PENALTIES
 from oseq.search.restrictions import IMPOSSIBLE
 from oseq.search.search import Search
@@ -18,7 +18,7 @@ from oseq.search.top_k import Best
 
 
 class Live(NamedTuple):
-    """Hypotheses that still grow, best first."""
+    """Hypotheses that still grow, in order of preference."""
 
     tokens: tf.Tensor  # [B, K] int32, the last token of each
     ids: tf.Tensor  # [B, K, T] int32, PAD after the end
@@ -130,18 +130,13 @@ class BeamSearch(Search):
     ) -> tuple[Beams, tf.Tensor]:
         live, finished, coverage = hypotheses
         continuations = continue_with(logits, live.scores, self.spec)
-        restricted = self._restrictions(
-            continuations.logits, live.ids, sentences, index
-        )
-        best = continuations._replace(logits=restricted).best(2 * self.num_beams)
+        best, eos = self._candidates(continuations, live, sentences, index)
         penalties = tf.zeros_like(live.scores)
         if self.needs_alignment:
             coverage += tf.reshape(alignment, tf.shape(coverage))
             penalties = self._coverage_penalties(coverage, sentences.source_mask)
         at_limit = (index >= sentences.longest)[:, tf.newaxis]  # [B, 1]
-        finished = self._finish(
-            finished, live, best, continuations.eos, penalties, index, at_limit
-        )
+        finished = self._finish(finished, live, best, eos, penalties, index, at_limit)
         live, past = self._extend(live, best, index, at_limit)
         live = self._retire(live, finished, index, sentences.longest)
         if self.needs_alignment:
@@ -158,6 +153,25 @@ class BeamSearch(Search):
             "length": finished.length,
             "score": finished.scores,
         }
+
+    def _candidates(
+        self,
+        continuations: Continuations,
+        live: Live,
+        sentences: Sentences,
+        index: tf.Tensor,
+    ) -> tuple[Best, tf.Tensor]:
+        """Returns what the beams are chosen from.
+
+        Returns:
+          continuations [B, 2K or more] in order of preference, of which K or more do
+          not end; [B, K] float32: what it takes to end at the limit.
+        """
+        restricted = self._restrictions(
+            continuations.logits, live.ids, sentences, index
+        )
+        best = continuations._replace(logits=restricted).best(2 * self.num_beams)
+        return best, continuations.eos
 
     def _coverage_penalties(self, coverage: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns what is added to the scores of hypotheses that end: [B, K]."""
@@ -200,11 +214,11 @@ class BeamSearch(Search):
     def _extend(
         self, live: Live, best: Best, index: tf.Tensor, at_limit: tf.Tensor
     ) -> tuple[Live, tf.Tensor]:
-        """Returns the best K that go on, and the beams [B, K] that they continue."""
+        """Returns the first K that go on, and the beams [B, K] that they continue."""
         ends = at_limit | (best.ids == self.spec.eos_id)
-        scores, places = tf.math.top_k(
-            tf.where(ends, IMPOSSIBLE, best.scores), self.num_beams
-        )
+        places = tf.argsort(tf.cast(ends, tf.int32), stable=True)[:, : self.num_beams]
+        scores = tf.where(ends, IMPOSSIBLE, best.scores)
+        scores = tf.gather(scores, places, batch_dims=1)
         beams = tf.gather(best.beams, places, batch_dims=1)
         tokens = tf.gather(best.ids, places, batch_dims=1)
         ids = tf.gather(live.ids, beams, batch_dims=1)  # [B, K, T]
@@ -216,7 +230,7 @@ class BeamSearch(Search):
         self, live: Live, finished: Finished, index: tf.Tensor, longest: tf.Tensor
     ) -> Live:
         """Lets the beams of a sentence die when they can no longer change it."""
-        best, alpha = live.scores[:, 0], self.params["alpha"]
+        best, alpha = tf.reduce_max(live.scores, axis=1), self.params["alpha"]
         # With EOS, a living hypothesis has two tokens more than `index`, or as many as
         # the limit lets it have.
         bound = tf.maximum(
