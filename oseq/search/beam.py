@@ -31,6 +31,7 @@ class Finished(NamedTuple):
     ids: tf.Tensor  # [B, num_best, T] int32, PAD after the end, no EOS
     length: tf.Tensor  # [B, num_best] int32, without EOS
     scores: tf.Tensor  # [B, num_best] float32, penalized; -inf where there is none
+    count: tf.Tensor  # [B] int32, of all complete hypotheses so far
 
 
 class Beams(NamedTuple):
@@ -57,6 +58,10 @@ class BeamSearch(Search):
     that the best living one would have at the least or at the greatest length. Then
     its beams die (-inf), and dead beams complete nothing. More complete hypotheses
     than ``num_best`` need not be kept: they change nothing.
+
+    With ``patience`` a sentence is also done when ``patience * beam_size`` hypotheses
+    are complete (Kasai et al. 2022): what other toolkits do with a patience of 1.
+    Under a length penalty that is much sooner, but something better could have come.
 
     Ties go to the older hypothesis, then to the better beam, then to the lower id.
 
@@ -92,6 +97,12 @@ class BeamSearch(Search):
             "coverage_penalty": Param(
                 float, "weight of source positions without attention", 0.0, minimum=0
             ),
+            "patience": Param(
+                float,
+                "a sentence is done after so many times beam_size complete hypotheses; "
+                "None: when nothing better can come",
+                minimum=0,
+            ),
             **Search.get_optional_params(),
         }
 
@@ -113,6 +124,7 @@ class BeamSearch(Search):
             tf.fill([batch_size, self._num_best, size], self.spec.pad_id),
             tf.zeros([batch_size, self._num_best], tf.int32),
             tf.fill([batch_size, self._num_best], IMPOSSIBLE),
+            tf.zeros([batch_size], tf.int32),
         )
         coverage = ()
         if self.needs_alignment:
@@ -198,6 +210,8 @@ class BeamSearch(Search):
         scores = self._penalize(scores, index + 1, self.params["alpha"])
         scores += tf.gather(penalties, beams, batch_dims=1)
 
+        is_complete = scores > IMPOSSIBLE
+        count = tf.math.count_nonzero(is_complete, axis=1, dtype=tf.int32)
         ids = tf.gather(live.ids, beams, batch_dims=1)  # [B, K, T]
         length = tf.fill(tf.shape(beams), index)
         scores, places = tf.math.top_k(
@@ -209,6 +223,7 @@ class BeamSearch(Search):
             tf.gather(ids, places, batch_dims=1),
             tf.gather(length, places, batch_dims=1),
             scores,
+            finished.count + count,
         )
 
     def _extend(
@@ -238,6 +253,9 @@ class BeamSearch(Search):
             self._penalize(best, longest + 1, alpha),
         )
         is_done = bound <= finished.scores[:, -1]
+        patience = self.params["patience"]
+        if patience is not None:
+            is_done |= finished.count >= max(1, round(patience * self.num_beams))
         return live._replace(
             scores=tf.where(is_done[:, tf.newaxis], IMPOSSIBLE, live.scores)
         )

@@ -54,6 +54,19 @@ def test_the_search_ends_as_soon_as_nothing_better_can_come():
     assert model.num_steps == 1
 
 
+@pytest.mark.parametrize("patience", [0.5, 1.0, 2.0])
+def test_patience_ends_a_search_after_so_many_complete_hypotheses(patience):
+    for seed, eos_bias in [(2, 0.0), (3, -2.0), (4, 2.0)]:
+        model = ToyModel(seed, num_sentences=4, eos_bias=eos_bias)
+        search = beam(4, 1.0, "average", num_best=2, patience=patience)
+        predictions = model.search(search, 9)
+        for sentence in range(4):
+            expected = plain_beam_search(
+                model, sentence, 4, 9, "average", 1.0, most=round(4 * patience)
+            )
+            assert_hypotheses(predictions, sentence, expected[:2])
+
+
 def test_a_penalty_on_length_keeps_promising_beams_alive():
     """The likeliest hypothesis ends at once; by the mean, a longer one wins."""
     logits = np.full([4, VOCAB_SIZE], -50.0, np.float32)

@@ -171,8 +171,13 @@ def brute_force(model, sentence, max_length, penalty, alpha):
     return sorted(found, reverse=True)
 
 
-def plain_beam_search(model, sentence, beam_size, max_length, penalty, alpha):
-    """Returns (score, tokens), best first: beam search that never stops early."""
+def plain_beam_search(
+    model, sentence, beam_size, max_length, penalty, alpha, most=None
+):
+    """Returns (score, tokens), best first: beam search that never stops early.
+
+    Except for ``most``: then after the step that completes so many hypotheses.
+    """
     live, found = [(0.0, ())], []
     for length in range(max_length + 1):
         candidates = []
@@ -188,6 +193,8 @@ def plain_beam_search(model, sentence, beam_size, max_length, penalty, alpha):
             if tokens[-1] == SPEC.eos_id:
                 penalized = PENALTIES[penalty](score, length + 1, alpha)
                 found.append((penalized, tokens[:-1]))
+        if most is not None and len(found) >= most:
+            break
         live = [c for c in candidates if c[1][-1] != SPEC.eos_id][:beam_size]
     return sorted(found, reverse=True)
 
