@@ -91,12 +91,22 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--config_file", required=True, help="Python or YAML file")
     parser.add_argument("--mode", choices=CLI_MODES, default="train")
-    parser.add_argument("--infer_input_file", help="text to translate; - is stdin")
+    parser.add_argument(
+        "--infer_input_file", help="text to translate or score; - is stdin"
+    )
     parser.add_argument(
         "--infer_output_file", default="infer-out.txt", help="- is stdout"
     )
+    parser.add_argument("--score_target_file", help="translations to score; - is stdin")
     parser.add_argument(
-        "--checkpoint", help="file or folder to eval or infer with, not logdir's"
+        "--alignment_file",
+        help="write pairs of words that belong together: source-target, from 0",
+    )
+    parser.add_argument(
+        "--attention_file", help="write tokens and the attention between them: JSON"
+    )
+    parser.add_argument(
+        "--checkpoint", help="file or folder of the model to use, not logdir's"
     )
     parser.add_argument(
         "--resume",
@@ -153,6 +163,9 @@ def _options(
         resume=next(iter(given.values()), "never"),
         infer_input_file=flags.infer_input_file,
         infer_output_file=flags.infer_output_file,
+        score_target_file=flags.score_target_file,
+        alignment_file=flags.alignment_file,
+        attention_file=flags.attention_file,
         checkpoint=flags.checkpoint,
         benchmark=flags.benchmark,
         bench_steps=flags.bench_steps,
@@ -165,8 +178,14 @@ def _options(
 
 # Flags that one mode alone reads, with the key that may have been meant elsewhere.
 _READ_IN = {
-    "infer_input_file": (("infer",), "type or pipe lines, or use --mode=infer"),
-    "checkpoint": (("eval", "infer", "interactive_infer"), "see load_model"),
+    "infer_input_file": (("infer", "score"), "type or pipe lines, or use --mode=infer"),
+    "score_target_file": (("score",), "use --mode=score"),
+    "alignment_file": (("infer",), "use --mode=infer"),
+    "attention_file": (("infer",), "use --mode=infer"),
+    "checkpoint": (
+        ("eval", "infer", "interactive_infer", "score"),
+        "see load_model",
+    ),
     "profile_steps": (("train", "train_eval"), "nothing is trained here"),
 }
 
@@ -185,23 +204,32 @@ def _check_modes(flags: argparse.Namespace) -> None:
 
 
 def _check_files(flags: argparse.Namespace) -> None:
-    for path in (flags.config_file, flags.infer_input_file):
+    for path in (flags.config_file, flags.infer_input_file, flags.score_target_file):
         if path not in (None, "-") and not Path(path).is_file():
             raise ConfigError(f"{path}: no such file")
     if flags.checkpoint is not None and not Path(flags.checkpoint).exists():
         raise ConfigError(f"--checkpoint: {flags.checkpoint} does not exist")
-    if flags.mode == "infer" and flags.infer_output_file != "-":
-        _check_output(Path(flags.infer_output_file))
+    if flags.mode not in ("infer", "score"):
+        return
+    taken: dict[str, str] = {}
+    for name in ("infer_output_file", "alignment_file", "attention_file"):
+        path = getattr(flags, name)
+        if path in taken:
+            raise ConfigError(f"--{name}: {path} is --{taken[path]} as well")
+        if path not in (None, "-"):
+            _check_output(name, Path(path))
+        if path is not None:
+            taken[path] = name
 
 
-def _check_output(path: Path) -> None:
+def _check_output(name: str, path: Path) -> None:
     """Refuses what a whole translation could not be written to in the end."""
     if path.is_dir():
-        raise ConfigError(f"--infer_output_file: {path} is a directory")
+        raise ConfigError(f"--{name}: {path} is a directory")
     if not path.parent.is_dir():
-        raise ConfigError(f"--infer_output_file: {path.parent} is no directory")
+        raise ConfigError(f"--{name}: {path.parent} is no directory")
     if not os.access(path.parent, os.W_OK):
-        raise ConfigError(f"--infer_output_file: {path.parent} cannot be written to")
+        raise ConfigError(f"--{name}: {path.parent} cannot be written to")
 
 
 def _check(config: Config, mode: str, flags: argparse.Namespace) -> None:

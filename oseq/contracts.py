@@ -117,6 +117,7 @@ class Predictions(TypedDict):
     ids: tf.Tensor  # [B, K, T] int32, PAD after the end, EOS not counted
     length: tf.Tensor  # [B, K] int32, without EOS
     score: tf.Tensor  # [B, K] float32
+    alignment: NotRequired[tf.Tensor]  # [B, K, T, S'] float32, where asked for
 
 
 class Scored(NamedTuple):

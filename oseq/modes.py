@@ -7,9 +7,9 @@ import dataclasses
 import io
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from oseq import build
 from oseq.config.config import Config
@@ -17,9 +17,16 @@ from oseq.config.options import Options
 from oseq.config.overrides import Override
 from oseq.config.params import ConfigError
 from oseq.config.run_record import start_run_record
+from oseq.distributed.worker import Worker
 from oseq.training.averaging import average_last
 from oseq.training.evaluator import Evaluator
-from oseq.training.inference import Inference, write_answers
+from oseq.training.inference import (
+    Inference,
+    write_answer,
+    write_attention,
+    write_links,
+)
+from oseq.training.scoring import score_pairs, write_score
 
 STANDARD_STREAM = "-"
 _log = logging.getLogger(__name__)
@@ -53,22 +60,37 @@ def _evaluate(config: Config, mode: str, options: Options) -> None:
 def _infer(config: Config, mode: str, options: Options) -> None:
     del mode
     if options.infer_input_file is not None:
-        config = _with_source_file(config, options.infer_input_file)
+        config = _with_file(config, "source_file", options.infer_input_file)
     trained = build.build_trained_model(config, "infer", options)
-    inference = Inference(trained.model, trained.worker)
-    answers = inference.answers(trained.data_layer)
-    if not trained.worker.is_chief:
-        for _ in answers:
-            pass
-        return
-    with _output(options.infer_output_file) as file:
-        write_answers(answers, file)
+    alignment, attention = options.alignment_file, options.attention_file
+    inference = Inference(
+        trained.model,
+        trained.worker,
+        with_alignments=alignment is not None or attention is not None,
+    )
+    outputs = [
+        (write_answer, options.infer_output_file),
+        (write_links, alignment),
+        (write_attention, attention),
+    ]
+    _write(inference.answers(trained.data_layer), outputs, trained.worker)
+
+
+def _score(config: Config, mode: str, options: Options) -> None:
+    """Tells how likely the model finds each target line, given its source line."""
+    if options.infer_input_file is not None:
+        config = _with_file(config, "source_file", options.infer_input_file)
+    if options.score_target_file is not None:
+        config = _with_file(config, "target_file", options.score_target_file)
+    trained = build.build_trained_model(config, mode, options)
+    scores = score_pairs(trained.model, trained.data_layer, trained.worker)
+    _write(scores, [(write_score, options.infer_output_file)], trained.worker)
 
 
 def _interact(config: Config, mode: str, options: Options) -> None:
     """A prompt: every line typed is answered, until the end of input."""
     del mode
-    config = _with_source_file(config, "None")  # the lines are typed
+    config = _with_file(config, "source_file", "None")  # the lines are typed
     trained = build.build_trained_model(config, "infer", options)
     inference = Inference(trained.model, trained.worker)
     # The report that every line is one line is no news.
@@ -76,7 +98,8 @@ def _interact(config: Config, mode: str, options: Options) -> None:
     with _output(STANDARD_STREAM) as file:
         for line in _typed_lines():
             layer = trained.data_layer.with_lines([line])
-            write_answers(inference.answers(layer), file)
+            for answer in inference.answers(layer):
+                write_answer(answer, file)
             file.flush()
 
 
@@ -93,13 +116,31 @@ _MODES: dict[str, Callable[[Config, str, Options], None]] = {
     "eval": _evaluate,
     "infer": _infer,
     "interactive_infer": _interact,
+    "score": _score,
     "average": _average,
 }
 
 
-def _with_source_file(config: Config, path: str) -> Config:
-    override = Override(("data_layer_params", "source_file"), path)
+def _with_file(config: Config, key: str, path: str) -> Config:
+    override = Override(("data_layer_params", key), path)
     return dataclasses.replace(config, overrides=(*config.overrides, override))
+
+
+def _write(
+    answers: Iterable[Any],
+    outputs: Sequence[tuple[Callable[[Any, TextIO], None], str | None]],
+    worker: Worker,
+) -> None:
+    """Writes every answer to each output that has a path, on the chief."""
+    with contextlib.ExitStack() as stack:
+        files = [
+            (write, stack.enter_context(_output(path)))
+            for write, path in outputs
+            if path is not None and worker.is_chief
+        ]
+        for answer in answers:  # the other workers have to work for them, too
+            for write, file in files:
+                write(answer, file)
 
 
 @contextlib.contextmanager
@@ -115,7 +156,7 @@ def _output(path: str) -> Iterator[TextIO]:
     try:
         file = partial.open("w", encoding="utf-8", newline="\n")
     except OSError as error:
-        raise ConfigError(f"--infer_output_file: {error}") from error
+        raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error
     with file:
         yield file
     partial.replace(path)

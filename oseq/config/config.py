@@ -33,6 +33,7 @@ _MODES_OF = {
     "train_eval": ("train", "eval"),
     "infer": ("infer",),
     "interactive_infer": ("infer",),
+    "score": ("infer",),
     "average": ("eval",),
 }
 CLI_MODES = tuple(_MODES_OF)
@@ -68,7 +69,8 @@ class Config:
         """Returns a mode's values, complete and read-only.
 
         Base, then the mode's own, then the command line's, then what a trained
-        model prescribes. ``interactive_infer`` shares the values of ``infer``.
+        model prescribes. ``interactive_infer`` and ``score`` share the values of
+        ``infer``.
 
         Raises:
           ConfigError: values are missing, unknown or of the wrong kind.

@@ -15,7 +15,10 @@ class Options:
       infer_input_file: file to translate instead of the config's; ``-``: standard
         input.
       infer_output_file: where the output goes; ``-``: standard output.
-      checkpoint: file or folder that eval and infer read instead of logdir's.
+      score_target_file: translations to score instead of the config's target_file.
+      alignment_file: where infer writes which words belong together.
+      attention_file: where infer writes the attention between tokens.
+      checkpoint: file or folder that eval, infer and score read instead of logdir's.
       benchmark: measure speed only, write nothing.
       bench_steps: updates of a benchmark.
       bench_start: first update that a benchmark times; None: the config's.
@@ -27,6 +30,9 @@ class Options:
     resume: str = "never"
     infer_input_file: str | None = None
     infer_output_file: str = "infer-out.txt"
+    score_target_file: str | None = None
+    alignment_file: str | None = None
+    attention_file: str | None = None
     checkpoint: str | None = None
     benchmark: bool = False
     bench_steps: int = 20

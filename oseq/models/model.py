@@ -6,8 +6,8 @@ import abc
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from oseq.config.params import Component, check_params
-from oseq.contracts import Batch, DataSpec, DecoderOutput, LossOutput, Result
+from oseq.config.params import Component, ConfigError, check_params
+from oseq.contracts import Batch, DataSpec, DecoderOutput, LossOutput, Result, Scored
 from oseq.layers.composite import Composite
 
 
@@ -48,6 +48,10 @@ class Model(Component, Composite):
     @abc.abstractmethod
     def generate(self, batch: Batch) -> Any:
         """Returns predictions from the source alone (``contracts.Predictions``)."""
+
+    def score(self, batch: Batch) -> Scored:
+        """Returns how likely the sources make their targets, token by token."""
+        raise ConfigError(f"{type(self).__name__} has no scores of given targets")
 
     @abc.abstractmethod
     def evaluate(self, results: Sequence[Result]) -> dict[str, float]:

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
+import keras
 import tensorflow as tf
 from tqdm import tqdm
 
-from oseq.contracts import Batch
+from oseq.contracts import Batch, Predictions
 from oseq.data.data_layer import DataLayer
+from oseq.data.word_alignment import AlignedText
 from oseq.distributed.worker import Worker
+
+
+class Hypotheses(NamedTuple):
+    """What a model makes of one sentence, best first."""
+
+    texts: list[str]
+    scores: list[float]
+    alignments: list[AlignedText]  # empty if none were asked for
 
 
 def compile_for(
@@ -24,6 +34,59 @@ def compile_for(
     return tf.function(
         function, input_signature=[dataset.element_spec], autograph=False
     )
+
+
+def generate_aligned(model: keras.layers.Layer, batch: Batch) -> Predictions:
+    """Returns what ``model.generate`` does, with the ``alignment``.
+
+    A search does not carry attention along: the model reads its hypotheses once more,
+    all positions at a time.
+    """
+    predictions: Predictions = model.generate(batch)
+    ids, length = predictions["ids"], predictions["length"]
+    shape = tf.shape(ids)
+    size, num_best = shape[2], shape[1]
+    length = tf.reshape(length, [-1])  # [B * K]
+    ids = tf.pad(tf.reshape(ids, [-1, size]), [[0, 0], [0, 1]])
+    is_end = tf.range(size + 1) == length[:, tf.newaxis]
+    repeated = tf.nest.map_structure(
+        lambda tensor: tf.repeat(tensor, num_best, axis=0),
+        {"source": batch["source"], "id": batch["id"]},
+    )
+    target = {"ids": tf.where(is_end, model.spec.eos_id, ids), "length": length + 1}
+    scored = model.score({**repeated, "target": target})
+    alignment = scored.alignment[:, :-1]  # of all but EOS
+    width = tf.shape(alignment)[2]
+    alignment = tf.reshape(alignment, [shape[0], num_best, size, width])
+    return {**predictions, "alignment": alignment}
+
+
+def hypotheses_of(
+    predictions: Any, batch: Batch, data_layer: DataLayer
+) -> Iterator[Hypotheses]:
+    """Yields the hypotheses of each sentence of a batch.
+
+    Args:
+      predictions: ``contracts.Predictions``; with ``alignment`` if the data layer
+        replaces unknown words.
+      batch: what they were made of.
+      data_layer: turns ids into text.
+    """
+    if "alignment" not in predictions:
+        for texts, scores in texts_and_scores(predictions, data_layer):
+            yield Hypotheses(texts, scores, [])
+        return
+    ids, length = predictions["ids"].numpy(), predictions["length"].numpy()
+    score, attention = predictions["score"].numpy(), predictions["alignment"].numpy()
+    for sentence, identity in enumerate(batch["id"].numpy().tolist()):
+        aligned = [
+            data_layer.align(identity, row[:end].tolist(), weights)
+            for row, end, weights in zip(
+                ids[sentence], length[sentence], attention[sentence], strict=True
+            )
+        ]
+        texts = [each.text for each in aligned]
+        yield Hypotheses(texts, score[sentence].tolist(), aligned)
 
 
 def texts_and_scores(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 
 import keras
 import tensorflow as tf
@@ -13,7 +14,12 @@ from oseq.contracts import Batch, Result
 from oseq.data.data_layer import DataLayer
 from oseq.distributed.worker import Worker
 from oseq.metrics.text import perplexity
-from oseq.training.decoding import compile_for, texts_and_scores, with_progress
+from oseq.training.decoding import (
+    compile_for,
+    generate_aligned,
+    hypotheses_of,
+    with_progress,
+)
 
 LOSS_METRICS = ("loss", "perplexity")
 
@@ -65,7 +71,10 @@ class Evaluator:
         self._worker = worker
         self._dataset = data_layer.dataset()
         self._loss = compile_for(self._loss_of, self._dataset)
-        self._generate = compile_for(model.generate, self._dataset)
+        generate = model.generate
+        if data_layer.replaces_unknown:
+            generate = functools.partial(generate_aligned, model)
+        self._generate = compile_for(generate, self._dataset)
 
     def evaluate(self) -> Evaluation:
         """Returns the same evaluation on all workers, which must call it together."""
@@ -94,16 +103,16 @@ class Evaluator:
 
     def _decode(self, batch: Batch) -> list[Result]:
         identities = batch["id"].numpy().tolist()
-        hypotheses = texts_and_scores(self._generate(batch), self._data_layer)
+        hypotheses = hypotheses_of(self._generate(batch), batch, self._data_layer)
         return [
             Result(
                 id=identity,
                 source=self._data_layer.text_of("source", identity),
                 reference=self._data_layer.text_of("target", identity),
-                hypotheses=texts,
-                scores=scores,
+                hypotheses=found.texts,
+                scores=found.scores,
             )
-            for identity, (texts, scores) in zip(identities, hypotheses, strict=True)
+            for identity, found in zip(identities, hypotheses, strict=True)
         ]
 
 

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import functools
+import itertools
+import json
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TextIO
 
 import keras
 
 from oseq.contracts import Batch
 from oseq.data.data_layer import DataLayer
+from oseq.data.word_alignment import NOTHING, AlignedText
 from oseq.distributed.worker import Worker
-from oseq.training.decoding import compile_for, texts_and_scores, with_progress
+from oseq.training.decoding import (
+    compile_for,
+    generate_aligned,
+    hypotheses_of,
+    with_progress,
+)
+from oseq.training.line_order import in_line_order, of_all_workers
 
 
 class Answer(NamedTuple):
@@ -19,6 +29,7 @@ class Answer(NamedTuple):
     id: int  # the line's number, from 0
     hypotheses: list[str]  # best first
     scores: list[float]
+    alignments: Sequence[AlignedText] = ()  # as many, if they were asked for
 
 
 class Inference:
@@ -27,11 +38,15 @@ class Inference:
     Args:
       model: built.
       worker: this process.
+      with_alignments: whether answers have them.
     """
 
-    def __init__(self, model: keras.layers.Layer, worker: Worker):
+    def __init__(
+        self, model: keras.layers.Layer, worker: Worker, with_alignments: bool = False
+    ):
         self._model = model
         self._worker = worker
+        self._with_alignments = with_alignments
         self._generate: Callable[[Batch], Any] | None = None
 
     def answers(self, data_layer: DataLayer) -> Iterator[Answer]:
@@ -44,53 +59,66 @@ class Inference:
         Args:
           data_layer: in infer mode; all of one vocabulary.
         """
-        decoded = self._decode(data_layer)
-        if self._worker.size > 1:
-            gathered = self._worker.gather_objects(list(decoded))
-            decoded = (answer for part in gathered for answer in part)
-        first = next(decoded, None)
+        decoded = of_all_workers(self._decode(data_layer), self._worker)
+        first = list(itertools.islice(decoded, 1))
         # As many hypotheses for each line, or none would know which lines are whose.
-        num_best = 1 if first is None else len(first.hypotheses)
-        waiting = {
-            blank: Answer(blank, [""] * num_best, [0.0] * num_best)
-            for blank in data_layer.blank_ids
-        }
-        if first is not None:
-            waiting[first.id] = first
-        for line in range(data_layer.num_lines):
-            while line not in waiting:
-                answer = next(decoded, None)
-                if answer is None:
-                    raise RuntimeError(
-                        f"the data layer yielded no example for line {line}"
-                    )
-                waiting[answer.id] = answer
-            yield waiting.pop(line)
+        num_best = len(first[0].hypotheses) if first else 1
+        blanks = (self._blank(line, num_best) for line in data_layer.blank_ids)
+        answers = itertools.chain(first, blanks, decoded)
+        yield from in_line_order(answers, data_layer.num_lines)
 
     def _decode(self, data_layer: DataLayer) -> Iterator[Answer]:
         dataset = data_layer.dataset()
         if self._generate is None:
-            self._generate = compile_for(self._model.generate, dataset)
+            generate = self._model.generate
+            if self._with_alignments or data_layer.replaces_unknown:
+                generate = functools.partial(generate_aligned, self._model)
+            self._generate = compile_for(generate, dataset)
         for batch in with_progress(dataset, data_layer, self._worker, "decoding"):
-            hypotheses = texts_and_scores(self._generate(batch), data_layer)
-            for identity, (texts, scores) in zip(
-                batch["id"].numpy().tolist(), hypotheses, strict=True
+            found = hypotheses_of(self._generate(batch), batch, data_layer)
+            for identity, (texts, scores, alignments) in zip(
+                batch["id"].numpy().tolist(), found, strict=True
             ):
-                yield Answer(identity, texts, scores)
+                kept = alignments if self._with_alignments else ()
+                yield Answer(identity, texts, scores, kept)
+
+    def _blank(self, line: int, num_best: int) -> Answer:
+        alignments = [NOTHING] * num_best if self._with_alignments else ()
+        return Answer(line, [""] * num_best, [0.0] * num_best, alignments)
 
 
-def write_answers(answers: Iterable[Answer], file: TextIO) -> None:
-    """Writes one line per answer; where there are several hypotheses one for each.
+def write_answer(answer: Answer, file: TextIO) -> None:
+    """Writes one line, or where there are several hypotheses one for each.
 
     N-best lines have Moses' format: ``line number ||| text ||| score``.
     """
-    for answer in answers:
-        texts = [_one_line(text) for text in answer.hypotheses]
-        if len(texts) == 1:
-            file.write(texts[0] + "\n")
-            continue
-        for text, score in zip(texts, answer.scores, strict=True):
-            file.write(f"{answer.id} ||| {text} ||| {score:.4f}\n")
+    texts = [_one_line(text) for text in answer.hypotheses]
+    if len(texts) == 1:
+        file.write(texts[0] + "\n")
+        return
+    for text, score in zip(texts, answer.scores, strict=True):
+        file.write(f"{answer.id} ||| {text} ||| {score:.4f}\n")
+
+
+def write_links(answer: Answer, file: TextIO) -> None:
+    """Writes one line of word links for each hypothesis, in Pharaoh's format."""
+    for aligned in answer.alignments:
+        links = (f"{source}-{target}" for source, target in aligned.word_links())
+        file.write(" ".join(links) + "\n")
+
+
+def write_attention(answer: Answer, file: TextIO) -> None:
+    """Writes one JSON object for each hypothesis: tokens, and the attention between."""
+    for aligned in answer.alignments:
+        content = {
+            "source": aligned.source,
+            "target": aligned.target,
+            "attention": [
+                [round(weight, 4) for weight in weights]
+                for weights in aligned.attention.tolist()
+            ],
+        }
+        file.write(json.dumps(content, ensure_ascii=False) + "\n")
 
 
 def _one_line(text: str) -> str:

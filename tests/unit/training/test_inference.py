@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from oseq.distributed.worker import SingleWorker
-from oseq.training.inference import Answer, Inference, write_answers
+from oseq.training.inference import Answer, Inference, write_answer
 from tests.unit.training.fakes import TinyDataLayer, TinyModel
 
 
@@ -18,6 +18,11 @@ def built():
 
 def answers_of(data_layer, worker):
     return list(Inference(built(), worker).answers(data_layer))
+
+
+def write(answers, file):
+    for answer in answers:
+        write_answer(answer, file)
 
 
 @pytest.mark.parametrize("blank", [[], [0], [6], [2, 3], list(range(7))])
@@ -42,7 +47,7 @@ def test_a_blank_line_has_as_many_hypotheses_as_the_others():
 
 def test_a_single_hypothesis_is_the_whole_line():
     file = io.StringIO()
-    write_answers([Answer(0, ["a b"], [-1.0]), Answer(1, [""], [0.0])], file)
+    write([Answer(0, ["a b"], [-1.0]), Answer(1, [""], [0.0])], file)
     assert file.getvalue() == "a b\n\n"
 
 
@@ -77,7 +82,7 @@ def test_two_workers_answer_in_the_order_of_the_input():
 
 def test_a_hypothesis_never_takes_more_than_its_line():
     file = io.StringIO()
-    write_answers([Answer(0, ["a\nb\r\nc\rd"], [0.0]), Answer(1, [""], [0.0])], file)
+    write([Answer(0, ["a\nb\r\nc\rd"], [0.0]), Answer(1, [""], [0.0])], file)
     assert file.getvalue() == "a b  c d\n\n"
 
 
@@ -87,7 +92,7 @@ def test_n_best_lines_have_number_text_and_score():
         Answer(0, ["a b", "a\nc"], [-0.5, -1.25]),
         Answer(1, ["", ""], [0.0, 0.0]),
     ]
-    write_answers(answers, file)
+    write(answers, file)
     assert file.getvalue() == (
         "0 ||| a b ||| -0.5000\n0 ||| a c ||| -1.2500\n"
         "1 |||  ||| 0.0000\n1 |||  ||| 0.0000\n"
