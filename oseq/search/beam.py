@@ -71,11 +71,13 @@ class BeamSearch(Search):
 
     def __init__(self, params: Mapping[str, Any], spec: DataSpec):
         super().__init__(params, spec)
-        self._num_best, beam_size = self.params["num_best"], self.params["beam_size"]
-        if self._num_best > beam_size:
+        # The beams that compete, and the complete hypotheses that are kept of theirs.
+        self._beam_size = self.params["beam_size"]
+        self._num_best = self.params["num_best"]
+        if self._num_best > self._beam_size:
             raise ConfigError(
                 f"num_best: {self._num_best} hypotheses are more than beam_size "
-                f"{beam_size}"
+                f"{self._beam_size}"
             )
         self._penalize = LENGTH_PENALTIES[self.params["length_penalty"]]
         self.needs_alignment = self.params["coverage_penalty"] > 0
@@ -114,10 +116,10 @@ class BeamSearch(Search):
         """Returns one living hypothesis, which is empty, and no complete one."""
         batch_size = tf.size(sentences.id)
         # The beams are equal at first: only one may live, or all would stay equal.
-        scores = tf.constant([0.0] + [IMPOSSIBLE] * (self.num_beams - 1))
+        scores = tf.constant([0.0] + [IMPOSSIBLE] * (self._beam_size - 1))
         live = Live(
-            tf.fill([batch_size, self.num_beams], self.spec.bos_id),
-            tf.fill([batch_size, self.num_beams, size], self.spec.pad_id),
+            tf.fill([batch_size, self._beam_size], self.spec.bos_id),
+            tf.fill([batch_size, self._beam_size, size], self.spec.pad_id),
             tf.tile(scores[tf.newaxis], [batch_size, 1]),
         )
         finished = Finished(
@@ -129,7 +131,7 @@ class BeamSearch(Search):
         coverage = ()
         if self.needs_alignment:
             source_size = tf.shape(sentences.source_mask)[1]
-            coverage = tf.zeros([batch_size, self.num_beams, source_size])
+            coverage = tf.zeros([batch_size, self._beam_size, source_size])
         return Beams(live, finished, coverage)
 
     def advance(
@@ -140,20 +142,9 @@ class BeamSearch(Search):
         index: tf.Tensor,
         alignment: tf.Tensor | None,
     ) -> tuple[Beams, tf.Tensor]:
-        live, finished, coverage = hypotheses
-        continuations = continue_with(logits, live.scores, self.spec)
-        best, eos = self._candidates(continuations, live, sentences, index)
-        penalties = tf.zeros_like(live.scores)
-        if self.needs_alignment:
-            coverage += tf.reshape(alignment, tf.shape(coverage))
-            penalties = self._coverage_penalties(coverage, sentences.source_mask)
-        at_limit = (index >= sentences.longest)[:, tf.newaxis]  # [B, 1]
-        finished = self._finish(finished, live, best, eos, penalties, index, at_limit)
-        live, past = self._extend(live, best, index, at_limit)
-        live = self._retire(live, finished, index, sentences.longest)
-        if self.needs_alignment:
-            coverage = tf.gather(coverage, past, batch_dims=1)
-        return Beams(live, finished, coverage), past
+        continuations = continue_with(logits, hypotheses.live.scores, self.spec)
+        best, eos = self._candidates(continuations, hypotheses.live, sentences, index)
+        return self._proceed(hypotheses, best, eos, sentences, index, alignment)
 
     def is_alive(self, hypotheses: Beams) -> tf.Tensor:
         return tf.reduce_any(hypotheses.live.scores > IMPOSSIBLE, axis=1)
@@ -182,8 +173,32 @@ class BeamSearch(Search):
         restricted = self._restrictions(
             continuations.logits, live.ids, sentences, index
         )
-        best = continuations._replace(logits=restricted).best(2 * self.num_beams)
+        best = continuations._replace(logits=restricted).best(2 * self._beam_size)
         return best, continuations.eos
+
+    def _proceed(
+        self,
+        hypotheses: Beams,
+        best: Best,
+        eos: tf.Tensor,
+        sentences: Sentences,
+        index: tf.Tensor,
+        alignment: tf.Tensor | None,
+    ) -> tuple[Beams, tf.Tensor]:
+        """Returns what comes of the candidates, and the beams that are continued."""
+        live, finished, coverage = hypotheses
+        penalties = tf.zeros_like(live.scores)
+        if self.needs_alignment:
+            coverage += tf.reshape(alignment, tf.shape(coverage))
+            penalties = self._coverage_penalties(coverage, sentences.source_mask)
+        at_limit = (index >= sentences.longest)[:, tf.newaxis]  # [B, 1]
+        finished = self._finish(finished, live, best, eos, penalties, index, at_limit)
+        live, past = self._extend(live, best, index, at_limit)
+        is_done = self._is_done(live, finished, index, sentences.longest)
+        scores = tf.where(is_done[:, tf.newaxis], IMPOSSIBLE, live.scores)
+        if self.needs_alignment:
+            coverage = tf.gather(coverage, past, batch_dims=1)
+        return Beams(live._replace(scores=scores), finished, coverage), past
 
     def _coverage_penalties(self, coverage: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """Returns what is added to the scores of hypotheses that end: [B, K]."""
@@ -203,10 +218,10 @@ class BeamSearch(Search):
         at_limit: tf.Tensor,
     ) -> Finished:
         """Takes in the hypotheses that end in this step: by choice, or at the limit."""
-        scores, beams, ids = (part[:, : self.num_beams] for part in best)
+        scores, beams, ids = (part[:, : self._beam_size] for part in best)
         scores = tf.where(ids == self.spec.eos_id, scores, IMPOSSIBLE)
         scores = tf.where(at_limit, eos, scores)
-        beams = tf.where(at_limit, tf.range(self.num_beams), beams)
+        beams = tf.where(at_limit, tf.range(self._beam_size), beams)
         scores = self._penalize(scores, index + 1, self.params["alpha"])
         scores += tf.gather(penalties, beams, batch_dims=1)
 
@@ -231,7 +246,7 @@ class BeamSearch(Search):
     ) -> tuple[Live, tf.Tensor]:
         """Returns the first K that go on, and the beams [B, K] that they continue."""
         ends = at_limit | (best.ids == self.spec.eos_id)
-        places = tf.argsort(tf.cast(ends, tf.int32), stable=True)[:, : self.num_beams]
+        places = tf.argsort(tf.cast(ends, tf.int32), stable=True)[:, : self._beam_size]
         scores = tf.where(ends, IMPOSSIBLE, best.scores)
         scores = tf.gather(scores, places, batch_dims=1)
         beams = tf.gather(best.beams, places, batch_dims=1)
@@ -241,10 +256,10 @@ class BeamSearch(Search):
         ids = tf.where(is_here, tokens[:, :, tf.newaxis], ids)
         return Live(tokens, ids, scores), beams
 
-    def _retire(
+    def _is_done(
         self, live: Live, finished: Finished, index: tf.Tensor, longest: tf.Tensor
-    ) -> Live:
-        """Lets the beams of a sentence die when they can no longer change it."""
+    ) -> tf.Tensor:
+        """Returns [B] bool: whether the living beams need not go on; then they die."""
         best, alpha = tf.reduce_max(live.scores, axis=1), self.params["alpha"]
         # With EOS, a living hypothesis has two tokens more than `index`, or as many as
         # the limit lets it have.
@@ -255,7 +270,5 @@ class BeamSearch(Search):
         is_done = bound <= finished.scores[:, -1]
         patience = self.params["patience"]
         if patience is not None:
-            is_done |= finished.count >= max(1, round(patience * self.num_beams))
-        return live._replace(
-            scores=tf.where(is_done[:, tf.newaxis], IMPOSSIBLE, live.scores)
-        )
+            is_done |= finished.count >= max(1, round(patience * self._beam_size))
+        return is_done
