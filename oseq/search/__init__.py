@@ -1,7 +1,8 @@
 """Searches: from a step function to the best sequences."""
 
 from oseq.search.beam import BeamSearch
+from oseq.search.constrained_beam import ConstrainedBeamSearch
 from oseq.search.greedy import GreedySearch
 from oseq.search.search import Search
 
-__all__ = ["BeamSearch", "GreedySearch", "Search"]
+__all__ = ["BeamSearch", "ConstrainedBeamSearch", "GreedySearch", "Search"]

@@ -37,6 +37,7 @@ class Search(Component, abc.ABC):
     """
 
     needs_alignment = False  # a subclass's, if ``advance`` reads it
+    takes_phrases = False  # a subclass's, if its hypotheses contain them
 
     def __init__(self, params: Mapping[str, Any], spec: DataSpec):
         self.params = check_params(type(self), params)
@@ -72,7 +73,15 @@ class Search(Component, abc.ABC):
 
         Returns:
           ids [B, K, T] with T the length of the longest hypothesis.
+
+        Raises:
+          ConfigError: phrases are asked for, and this search does not take them.
         """
+        if "phrases" in request and not self.takes_phrases:
+            raise ConfigError(
+                f"search: {type(self).__name__} does not take phrases (phrases_file); "
+                "use ConstrainedBeamSearch"
+            )
         sentences = make_sentences(self.params, request)
         return run(self, step_fn, state, sentences, self.params["prune_share"])
 
