@@ -58,3 +58,36 @@ def test_the_fingerprint_follows_tokens_and_delimiter(vocab_file, tmp_path):
     assert DelimitedTokenizer(vocab_file, "|").fingerprint != fingerprint
     other.write_text("b\na\nc\n")
     assert DelimitedTokenizer(str(other), " ", False).fingerprint != fingerprint
+
+
+@pytest.mark.parametrize("delimiter", [" ", "|", ""])
+def test_spelling_tells_what_each_id_adds_to_the_text(vocab_file, delimiter):
+    tokenizer = DelimitedTokenizer(vocab_file, delimiter)
+    ids = [4, PAD_ID, 6, UNK_ID, 7, 5]
+    text, surfaces = tokenizer.spell(ids)
+    assert text == "".join(surfaces) == tokenizer.decode(ids)
+    assert [surface.removeprefix(delimiter) for surface in surfaces] == [
+        *("a", "", "c", "<UNK>", "", "b")
+    ]
+
+
+def test_spelling_puts_words_in_the_place_of_unk(vocab_file):
+    tokenizer = DelimitedTokenizer(vocab_file)
+    spelled = tokenizer.spell([UNK_ID, 4, UNK_ID], ["Ulm", "x"])
+    assert spelled == ("Ulm a x", ["Ulm", " a", " x"])
+
+
+@pytest.mark.parametrize(
+    ("delimiter", "line", "parts"),
+    [
+        (" ", "a x b", ["a", " x", " b"]),
+        (" ", "  a   b ", ["  a", "   b"]),
+        ("|", "a b|c", ["a b", "|c"]),
+        ("", "a b", ["a", " ", "b"]),
+        (" ", "", []),
+    ],
+)
+def test_a_line_is_split_as_it_is_encoded(vocab_file, delimiter, line, parts):
+    tokenizer = DelimitedTokenizer(vocab_file, delimiter)
+    assert tokenizer.split_line(line) == parts
+    assert len(tokenizer.encode_lines([line])[0]) == len(parts)

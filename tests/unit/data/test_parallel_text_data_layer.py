@@ -68,6 +68,19 @@ def ids_in(batches):
     return sorted(int(i) for batch in batches for i in batch["id"])
 
 
+def lengths_in(batches):
+    return {
+        int(i): (int(s), int(t))
+        for batch in batches
+        for i, s, t in zip(
+            batch["id"],
+            batch["source"]["length"],
+            batch["target"]["length"],
+            strict=True,
+        )
+    }
+
+
 def epoch_of(layer, epoch=0):
     batches = layer.batches(Position(epoch))
     return list(itertools.islice(batches, layer.batches_per_epoch))
@@ -187,17 +200,7 @@ def test_eval_keeps_every_pair_whole(folder):
     layer = pair(folder, ["a b c d", "", "c"], ["a", "b", " "], "eval", max_length=2)
     batches = list(layer.batches())
     assert ids_in(batches) == [0, 1, 2]
-    lengths = {
-        int(i): (int(s), int(t))
-        for batch in batches
-        for i, s, t in zip(
-            batch["id"],
-            batch["source"]["length"],
-            batch["target"]["length"],
-            strict=True,
-        )
-    }
-    assert lengths == {0: (5, 2), 1: (1, 2), 2: (2, 1)}
+    assert lengths_in(batches) == {0: (5, 2), 1: (1, 2), 2: (2, 1)}
 
 
 def test_infer_answers_blank_lines_without_the_model(folder):
@@ -217,6 +220,104 @@ def test_infer_cuts_long_lines_and_warns(folder, caplog):
     ids = dict(zip(batch["id"].tolist(), batch["source"]["ids"].tolist(), strict=True))
     assert ids == {0: [4, 5, 6, 1], 1: [4, 5, 6, 1]}
     assert "longer than max_length: 1 lines (line 1) cut" in caplog.text
+
+
+def test_score_keeps_every_pair_whole_and_keeps_no_cache(folder, caplog):
+    sources, targets = ["a b c d", "", "a"], ["b", "c", " "]
+    layer = pair(folder, sources, targets, "score", max_length=4)
+    assert lengths_in(layer.batches()) == {0: (5, 2), 1: (1, 2), 2: (2, 1)}
+    assert layer.num_lines == 3 and len(layer.blank_ids) == 0
+    assert "blank: 2 lines (line 2, 3) scored, though a side is empty" in caplog.text
+    assert "max_length: 1 lines (line 1) scored whole" in caplog.text
+    assert not (folder / ".oseq_cache").exists()
+
+
+def test_score_reads_one_side_from_standard_input(folder, monkeypatch):
+    write(folder / "in.txt", ["a b", "c"])
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"b\na c")))
+    layer = make(folder, "score", source_file="-", target_file=str(folder / "in.txt"))
+    assert layer.text_of("source", 1) == "a c"
+    with pytest.raises(DataError, match="both are standard input"):
+        make(folder, "score", source_file="-", target_file="-")
+    with pytest.raises(DataError, match="0 in -, but 2 in .*in.txt"):  # it is read
+        make(folder, "score", source_file="-", target_file=str(folder / "in.txt"))
+
+
+def test_score_needs_both_files(folder):
+    with pytest.raises(ConfigError, match="target_file: missing in score"):
+        make(folder, "score", target_file=None)
+
+
+def test_infer_hands_on_prefixes_and_phrases_of_the_lines_of_a_batch(folder):
+    write(folder / "in.txt", ["a b", "", "c"])
+    write(folder / "prefix.txt", ["a", "", "b c"])
+    write(folder / "phrases.txt", ["d", "", "e f\tg"])
+    layer = make(
+        folder,
+        "infer",
+        source_file=str(folder / "in.txt"),
+        prefix_file=str(folder / "prefix.txt"),
+        phrases_file=str(folder / "phrases.txt"),
+    )
+    (batch,) = layer.dataset()
+    order = np.argsort(batch["id"])
+    assert batch["id"].numpy()[order].tolist() == [0, 2]
+    prefix, phrases = batch["prefix"], batch["phrases"]
+    assert prefix["ids"].numpy()[order].tolist() == [[4, 0], [5, 6]]
+    assert prefix["length"].numpy()[order].tolist() == [1, 2]
+    ids = [[[7, 0], [0, 0]], [[8, 9], [10, 0]]]
+    assert phrases["ids"].numpy()[order].tolist() == ids
+    assert phrases["length"].numpy()[order].tolist() == [[1, 0], [2, 1]]
+    (typed,) = layer.with_lines(["a"]).dataset()
+    assert set(typed) == {"source", "id"}
+
+
+def test_prefixes_belong_to_the_lines_of_a_file(folder):
+    write(folder / "prefix.txt", ["a"])
+    prefix = {"prefix_file": str(folder / "prefix.txt")}
+    with pytest.raises(DataError, match="1 lines, but the source has 42"):
+        make(folder, "infer", **prefix)
+    assert list(make(folder, "infer", source_file=None, **prefix).batches()) == []
+    assert "prefix" not in next(make(folder, "eval", **prefix).batches())
+
+
+@pytest.mark.parametrize("start", [False, True])
+def test_alignment_leaves_out_eos_and_start_token_and_what_was_cut(folder, start):
+    write(folder / "in.txt", ["a  x b c d"])
+    layer = make(
+        folder,
+        "infer",
+        source_file=str(folder / "in.txt"),
+        use_start_token=start,
+        max_length=5 if start else 4,
+    )
+    (batch,) = layer.batches()
+    assert batch["source"]["ids"].tolist() == [[2] * start + [4, 3, 5, 1]]
+    attention = np.zeros([4, 7], np.float32)  # padded on both sides
+    attention[:3, start : start + 4] = [[0, 1, 0, 0], [2, 0, 0, 8], [0, 0, 3, 7]]
+    aligned = layer.align(0, [7, 3, 8], attention)
+    assert aligned.source == ["a", "  x", " b"]
+    assert aligned.target == ["d", " <UNK>", " e"]
+    assert aligned.attention.tolist() == [[0, 1, 0], [2, 0, 0], [0, 0, 3]]
+    assert aligned.text == "d <UNK> e"
+    assert aligned.word_links() == [(1, 0), (0, 1), (2, 2)]
+
+
+def test_the_aligned_source_word_takes_the_place_of_unk_if_asked(folder):
+    write(folder / "in.txt", ["Ulm is  far"])
+    source_file = str(folder / "in.txt")
+    layer = make(folder, "infer", source_file=source_file, replace_unknown=True)
+    assert layer.replaces_unknown and not make(folder, "infer").replaces_unknown
+    attention = np.array([[0, 1, 2], [2, 1, 0], [1, 2, 1]], np.float32)
+    aligned = layer.align(0, [3, 4, 3], attention)
+    assert aligned.text == "far a is"
+    assert aligned.word_links() == [(2, 0), (0, 1), (1, 2)]
+
+
+def test_a_blank_line_has_nothing_to_align_or_to_take_a_word_from(folder):
+    layer = pair(folder, ["  "], ["a"], "eval", replace_unknown=True)
+    aligned = layer.align(0, [3], np.ones([1, 1], np.float32))
+    assert (aligned.text, aligned.source, aligned.word_links()) == ("<UNK>", [], [])
 
 
 def test_infer_reads_standard_input(folder, monkeypatch):

@@ -70,6 +70,37 @@ def test_decoding_undoes_encoding(tokenizer, line):
     assert round_trip(tokenizer, [line]) == [line]
 
 
+@pytest.mark.parametrize("line", ODD_LINES, ids=ascii)
+def test_a_line_and_its_ids_are_spelled_token_by_token(tokenizer, line):
+    ids = tokenizer.encode_lines([line])[0].tolist()
+    parts, spelled = tokenizer.split_line(line), tokenizer.spell(ids)
+    assert len(parts) == len(spelled.surfaces) == len(ids)
+    assert "".join(parts) == spelled.text == line
+    # U+2581 is spelled by two tokens, which alone are something else, but no space.
+    assert len("".join(spelled.surfaces).split()) == len(line.split())
+    if not set(line) & set("▁\ufdd0"):
+        assert "".join(spelled.surfaces) == line
+
+
+def test_spelling_is_silent_where_decoding_is(tokenizer):
+    ids = tokenizer.encode_lines(["the cat"])[0].tolist()
+    odd = [tokenizer.bos_id, *ids, tokenizer.pad_id, tokenizer.vocab_size]
+    text, surfaces = tokenizer.spell(odd)
+    assert text == "".join(surfaces) == "the cat"
+    assert (surfaces[0], surfaces[-2:]) == ("", ["", ""])
+
+
+def test_spelling_puts_words_in_the_place_of_unk(tmp_path):
+    model = train(tmp_path, vocab_size=60, byte_fallback=False)
+    tokenizer = SentencePieceTokenizer(model)
+    ids = tokenizer.encode_lines(["the 日本 cat 🙂"])[0].tolist()
+    assert ids.count(tokenizer.unk_id) == 2
+    text, surfaces = tokenizer.spell(ids)
+    assert text == "".join(surfaces) == tokenizer.decode(ids)
+    text, surfaces = tokenizer.spell(ids, ["Ulm▁", "x"])
+    assert text == "".join(surfaces) == "the Ulm▁ cat x"
+
+
 def test_decoding_undoes_encoding_of_random_text(tokenizer):
     generator = np.random.default_rng(1)
     alphabet = [chr(i) for i in range(1, 0x3100) if i != 10]
