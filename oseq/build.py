@@ -54,6 +54,7 @@ class TrainedModel:
     model: Model
     data_layer: DataLayer
     worker: Worker
+    checkpoints: tuple[Path, ...]  # what the weights are from
 
 
 def build_worker(params: Params) -> Worker:
@@ -120,7 +121,7 @@ def build_trained_model(config: Config, mode: str, options: Options) -> TrainedM
     restore_weights(
         model, checkpoints.read(path), data_layer.spec, data_layer.fingerprint
     )
-    return TrainedModel(model, data_layer, worker)
+    return TrainedModel(model, data_layer, worker, (path,))
 
 
 def find_checkpoint(params: Params, options: Options) -> Path:

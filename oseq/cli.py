@@ -24,6 +24,8 @@ from oseq.config.options import Options
 from oseq.config.overrides import Override, parse_overrides
 from oseq.config.params import ConfigError, UserError
 from oseq.config.values import did_you_mean
+from oseq.export.export_dir import check_export_dir
+from oseq.export.formats import EXPORT_FORMATS, QUANTIZATIONS
 from oseq.quiet_import import import_tensorflow_quietly
 
 _SUCCESS, _FAILURE, _USER_ERROR, _INTERRUPTED = 0, 1, 2, 130
@@ -109,6 +111,19 @@ def _parser() -> argparse.ArgumentParser:
         "--checkpoint", help="file or folder of the model to use, not logdir's"
     )
     parser.add_argument(
+        "--export_dir", help="folder to export to; new or empty, such as MODEL/1"
+    )
+    parser.add_argument(
+        "--export_format",
+        choices=EXPORT_FORMATS,
+        help="saved_model (default), for TensorFlow and TensorFlow Serving; others",
+    )
+    parser.add_argument(
+        "--export_quantization",
+        choices=QUANTIZATIONS,
+        help="how CTranslate2 keeps the weights (default: float32)",
+    )
+    parser.add_argument(
         "--resume",
         choices=("auto", "must", "never"),
         help="continue the run in logdir: if there is one, always, or never (default)",
@@ -167,6 +182,9 @@ def _options(
         alignment_file=flags.alignment_file,
         attention_file=flags.attention_file,
         checkpoint=flags.checkpoint,
+        export_dir=flags.export_dir,
+        export_format=flags.export_format or "saved_model",
+        export_quantization=flags.export_quantization or "float32",
         benchmark=flags.benchmark,
         bench_steps=flags.bench_steps,
         bench_start=flags.bench_start,
@@ -183,9 +201,12 @@ _READ_IN = {
     "alignment_file": (("infer",), "use --mode=infer"),
     "attention_file": (("infer",), "use --mode=infer"),
     "checkpoint": (
-        ("eval", "infer", "interactive_infer", "score"),
+        ("eval", "infer", "interactive_infer", "score", "export"),
         "see load_model",
     ),
+    "export_dir": (("export",), "use --mode=export"),
+    "export_format": (("export",), "use --mode=export"),
+    "export_quantization": (("export",), "use --mode=export"),
     "profile_steps": (("train", "train_eval"), "nothing is trained here"),
 }
 
@@ -199,6 +220,13 @@ def _check_modes(flags: argparse.Namespace) -> None:
     ]
     if flags.benchmark and flags.profile_steps is not None:
         problems.append("--profile_steps: not with --benchmark, which writes nothing")
+    if flags.mode == "export" and flags.export_dir is None:
+        problems.append("--export_dir: missing; it names the folder to be written")
+    if flags.export_quantization is not None and flags.export_format != "ctranslate2":
+        problems.append(
+            "--export_quantization: only with --export_format=ctranslate2; --dtype "
+            "decides about the weights of other formats"
+        )
     if problems:
         raise ConfigError(problems)
 
@@ -209,6 +237,8 @@ def _check_files(flags: argparse.Namespace) -> None:
             raise ConfigError(f"{path}: no such file")
     if flags.checkpoint is not None and not Path(flags.checkpoint).exists():
         raise ConfigError(f"--checkpoint: {flags.checkpoint} does not exist")
+    if flags.export_dir is not None:
+        check_export_dir(Path(flags.export_dir))
     if flags.mode not in ("infer", "score"):
         return
     taken: dict[str, str] = {}

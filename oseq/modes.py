@@ -18,6 +18,8 @@ from oseq.config.overrides import Override
 from oseq.config.params import ConfigError
 from oseq.config.run_record import start_run_record
 from oseq.distributed.worker import Worker
+from oseq.export.exporter import export
+from oseq.export.sample import sample_of
 from oseq.training.averaging import average_last
 from oseq.training.evaluator import Evaluator
 from oseq.training.inference import (
@@ -110,6 +112,27 @@ def _average(config: Config, mode: str, options: Options) -> None:
     _log.info("wrote %s; use it with --checkpoint=%s", path, path)
 
 
+def _export(config: Config, mode: str, options: Options) -> None:
+    del mode
+    assert options.export_dir is not None  # the command line asks for it
+    sources = [
+        config.params(each)["data_layer_params"].get("source_file")
+        for each in ("infer", "eval")
+    ]
+    without_lines = _with_file(config, "source_file", "None")
+    trained = build.build_trained_model(without_lines, "infer", options)
+    export(
+        trained.model,
+        trained.data_layer,
+        Path(options.export_dir),
+        export_format=options.export_format,
+        quantization=options.export_quantization,
+        sample=sample_of(trained.data_layer, sources),
+        checkpoints=trained.checkpoints,
+        config=config.to_yaml(),
+    )
+
+
 _MODES: dict[str, Callable[[Config, str, Options], None]] = {
     "train": _train,
     "train_eval": _train,
@@ -118,6 +141,7 @@ _MODES: dict[str, Callable[[Config, str, Options], None]] = {
     "interactive_infer": _interact,
     "score": _score,
     "average": _average,
+    "export": _export,
 }
 
 

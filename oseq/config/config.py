@@ -35,6 +35,7 @@ _MODES_OF = {
     "interactive_infer": ("infer",),
     "score": ("infer",),
     "average": ("eval",),
+    "export": ("infer",),
 }
 CLI_MODES = tuple(_MODES_OF)
 _log = logging.getLogger(__name__)

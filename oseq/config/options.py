@@ -19,6 +19,9 @@ class Options:
       alignment_file: where infer writes which words belong together.
       attention_file: where infer writes the attention between tokens.
       checkpoint: file or folder that eval, infer and score read instead of logdir's.
+      export_dir: where an export goes; new or empty.
+      export_format: a name of ``export.formats.EXPORT_FORMATS``.
+      export_quantization: how CTranslate2 keeps weights.
       benchmark: measure speed only, write nothing.
       bench_steps: updates of a benchmark.
       bench_start: first update that a benchmark times; None: the config's.
@@ -34,6 +37,9 @@ class Options:
     alignment_file: str | None = None
     attention_file: str | None = None
     checkpoint: str | None = None
+    export_dir: str | None = None
+    export_format: str = "saved_model"
+    export_quantization: str = "float32"
     benchmark: bool = False
     bench_steps: int = 20
     bench_start: int | None = None

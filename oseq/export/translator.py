@@ -1,0 +1,120 @@
+"""A trained model with its front end as one graph that stands alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from oseq.contracts import DataSpec
+from oseq.data.graph_front_end import GraphFrontEnd
+from oseq.export.sub_batches import (
+    Hypotheses,
+    SubBatchLimits,
+    generate_in_sub_batches,
+)
+from oseq.models.model import Model
+
+
+class Translator(tf.Module):
+    """Answers text with text, or ids with ids, at any size of the batch.
+
+    What is given is treated as infer mode treats the lines of a file: cut to
+    ``max_length``, ended by EOS; blank text never reaches the model.
+
+    Args:
+      model: with trained weights.
+      front_end: of the data that the model was trained on.
+      spec: of the same data.
+      limits: of what the model answers at once.
+
+    Attributes:
+      num_best: K, the hypotheses of a sentence.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        front_end: GraphFrontEnd,
+        spec: DataSpec,
+        limits: SubBatchLimits,
+    ):
+        super().__init__()
+        # Variables are what has to be saved. The model itself is not tracked, or
+        # loading would look for the classes of its layers.
+        self._variables = [weight.value for weight in model.variables]
+        self._front_end = front_end
+        self._spec = spec
+        self._limits = limits
+        self._generate = _compiled(model)
+        predictions = self._generate.get_concrete_function().structured_outputs
+        self.num_best = predictions["score"].shape[1]
+
+    @tf.function(
+        input_signature=[tf.TensorSpec([None], tf.string, "text")], autograph=False
+    )
+    def translate(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Returns the translations of text [B] string.
+
+        Returns:
+          text: [B, K] string, best first; "" for blank text.
+          score: [B, K] float32; 0 for blank text.
+        """
+        found = self._answer(self._front_end.encode(text))
+        shape = tf.shape(found.score)
+        return {
+            "text": tf.reshape(self._front_end.decode(found.ids), shape),
+            "score": found.score,
+        }
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None, None], tf.int32, "ids"),
+            tf.TensorSpec([None], tf.int32, "length"),
+        ],
+        autograph=False,
+    )
+    def translate_ids(self, ids: tf.Tensor, length: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Returns the translations of ids.
+
+        Args:
+          ids: [B, S] int32, as the tokenizer gives them: without EOS.
+          length: [B] int32; what lies beyond is not looked at. 0 is blank text.
+
+        Returns:
+          ids: [B, K, T] int32, PAD after the end, without EOS.
+          length: [B, K] int32.
+          score: [B, K] float32; 0 where ``length`` was 0.
+        """
+        is_inside = (length >= 0) & (length <= tf.shape(ids)[1])
+        message = "length must lie between 0 and the width of ids"
+        check = tf.debugging.Assert(tf.reduce_all(is_inside), [message, length])
+        with tf.control_dependencies([check]):
+            tokens = tf.RaggedTensor.from_tensor(ids, length)
+        found = self._answer(tokens)
+        padded = found.ids.to_tensor(self._spec.pad_id)
+        shape = [tf.shape(length)[0], self.num_best, tf.shape(padded)[1]]
+        return {
+            "ids": tf.reshape(padded, shape),
+            "length": found.length,
+            "score": found.score,
+        }
+
+    def _answer(self, tokens: tf.RaggedTensor) -> Hypotheses:
+        return generate_in_sub_batches(
+            self._generate,
+            self._front_end.as_sources(tokens),
+            self.num_best,
+            self._limits,
+            self._spec.pad_id,
+        )
+
+
+def _compiled(model: Model) -> Any:
+    """Returns the model's ``generate`` as one graph for all shapes (K11)."""
+    sequence = {
+        "ids": tf.TensorSpec([None, None], tf.int32),
+        "length": tf.TensorSpec([None], tf.int32),
+    }
+    batch = {"source": sequence, "id": tf.TensorSpec([None], tf.int64)}
+    return tf.function(model.generate, input_signature=[batch], autograph=False)
