@@ -10,8 +10,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from oseq.contracts import DataSpec, LossOutput, Position
+from oseq.contracts import DataSpec, LossOutput, Position, Scored
 from oseq.data.data_layer import DataLayer
+from oseq.data.word_alignment import AlignedText
 from oseq.distributed.worker import SingleWorker
 from oseq.optimizers.loss_scalers import BackoffScaler, LossScaler, StaticLossScaler
 from oseq.optimizers.mp_wrapper import MixedPrecisionOptimizerWrapper
@@ -131,6 +132,25 @@ class TinyDataLayer(DataLayer):
 
     def text_of(self, side, identity):
         return self.restore(self.sentence(identity))
+
+
+class AlignedModel(TinyModel):
+    """Repeats the source; every token attends to the one in its place."""
+
+    spec = DataSpec(VOCABULARY, VOCABULARY)
+
+    def score(self, batch):
+        ids, size = batch["target"]["ids"], tf.shape(batch["source"]["ids"])[1]
+        places = tf.zeros_like(ids) + tf.range(tf.shape(ids)[1])
+        return Scored(tf.zeros(tf.shape(ids)), tf.one_hot(places, size))
+
+
+class AlignedDataLayer(TinyDataLayer):
+    """Says of each hypothesis of which line and ids it was made."""
+
+    def align(self, identity, ids, attention):
+        text = f"{identity}: {self.restore(ids)}"
+        return AlignedText([], ids, attention[: len(ids), : len(ids)], text)
 
 
 class TinyResult(NamedTuple):

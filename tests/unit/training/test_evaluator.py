@@ -7,7 +7,12 @@ import pytest
 
 from oseq.distributed.worker import SingleWorker
 from oseq.training.evaluator import Evaluator
-from tests.unit.training.fakes import TinyDataLayer, TinyModel
+from tests.unit.training.fakes import (
+    AlignedDataLayer,
+    AlignedModel,
+    TinyDataLayer,
+    TinyModel,
+)
 
 
 def built():
@@ -28,6 +33,15 @@ def test_results_are_in_the_order_of_the_data_also_with_partial_batches():
         assert result.source == result.reference == result.hypotheses[0] == text
         assert len(result.hypotheses) == len(result.scores) == 2
     assert evaluation.metrics["exact"] == 1.0
+
+
+def test_unknown_words_are_replaced_before_the_text_is_judged():
+    data_layer = AlignedDataLayer("eval")
+    data_layer.replaces_unknown = True
+    evaluation = Evaluator(AlignedModel(), data_layer, SingleWorker()).evaluate()
+    for result in evaluation.results:
+        assert result.hypotheses[0] == f"{result.id}: {result.reference}"
+    assert evaluation.metrics["exact"] == 0.0
 
 
 def test_the_loss_is_the_mean_over_all_targets_without_dropout():

@@ -1,13 +1,26 @@
 from __future__ import annotations
 
 import io
+import json
 
 import numpy as np
 import pytest
 
+from oseq.data.word_alignment import NOTHING, AlignedText
 from oseq.distributed.worker import SingleWorker
-from oseq.training.inference import Answer, Inference, write_answer
-from tests.unit.training.fakes import TinyDataLayer, TinyModel
+from oseq.training.inference import (
+    Answer,
+    Inference,
+    write_answer,
+    write_attention,
+    write_links,
+)
+from tests.unit.training.fakes import (
+    AlignedDataLayer,
+    AlignedModel,
+    TinyDataLayer,
+    TinyModel,
+)
 
 
 def built():
@@ -97,3 +110,55 @@ def test_n_best_lines_have_number_text_and_score():
         "0 ||| a b ||| -0.5000\n0 ||| a c ||| -1.2500\n"
         "1 |||  ||| 0.0000\n1 |||  ||| 0.0000\n"
     )
+
+
+def aligned_answers(blank=(), with_alignments=True, replaces_unknown=False):
+    data_layer = AlignedDataLayer("infer")
+    data_layer.blank_ids = np.array(blank, np.int64)
+    data_layer.replaces_unknown = replaces_unknown
+    inference = Inference(AlignedModel(), SingleWorker(), with_alignments)
+    return list(inference.answers(data_layer))
+
+
+def test_answers_have_an_alignment_for_each_hypothesis_if_asked():
+    for line, answer in enumerate(aligned_answers(blank=[2])):
+        if line == 2:
+            assert answer == Answer(2, ["", ""], [0.0, 0.0], [NOTHING, NOTHING])
+            continue
+        assert [aligned.text for aligned in answer.alignments] == answer.hypotheses
+        assert all(text.startswith(f"{line}: ") for text in answer.hypotheses)
+        for aligned in answer.alignments:
+            np.testing.assert_array_equal(aligned.attention, np.eye(line % 3 + 1))
+
+
+def test_unknown_words_are_replaced_without_alignments_in_the_answer():
+    for line, answer in enumerate(
+        aligned_answers(with_alignments=False, replaces_unknown=True)
+    ):
+        assert all(text.startswith(f"{line}: ") for text in answer.hypotheses)
+        assert not answer.alignments
+
+
+def test_links_and_attention_have_a_line_for_each_hypothesis():
+    attention = np.array([[1 / 3, 2 / 3], [1, 0]], np.float32)
+    aligned = AlignedText(["Wal", " \u00e9"], ["a", " whale"], attention, "a whale")
+    answers = [
+        Answer(0, ["a whale", ""], [0.0, 0.0], [aligned, NOTHING]),
+        Answer(1, ["a whale"], [0.0], [aligned]),
+    ]
+    links, lines = io.StringIO(), io.StringIO()
+    for answer in answers:
+        write_links(answer, links)
+        write_attention(answer, lines)
+    assert links.getvalue() == "1-0 0-1\n\n1-0 0-1\n"
+    first, second, third = map(json.loads, lines.getvalue().splitlines())
+    assert (
+        first
+        == third
+        == {
+            "source": ["Wal", " \u00e9"],
+            "target": ["a", " whale"],
+            "attention": [[0.3333, 0.6667], [1.0, 0.0]],
+        }
+    )
+    assert second == {"source": [], "target": [], "attention": []}
