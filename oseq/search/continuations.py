@@ -28,6 +28,18 @@ class Continuations(NamedTuple):
         return top_k_of_beams(self.logits, self.offsets, k)
 
 
+def without_specials(logits: tf.Tensor, spec: DataSpec) -> tf.Tensor:
+    """Returns logits [..., V] float32; -inf for PAD and BOS, which never come out."""
+    vocab_size = logits.shape[-1]
+    if vocab_size is None:
+        raise ValueError("a step's logits must have a static vocabulary size")
+    never = tf.reduce_any(
+        tf.range(vocab_size) == tf.constant([[spec.pad_id], [spec.bos_id]]), axis=0
+    )
+    # K9: masked in FP32 and by the true -inf, so that nothing can revive them.
+    return logits + tf.where(never, IMPOSSIBLE, 0.0)
+
+
 def continue_with(
     logits: tf.Tensor, scores: tf.Tensor, spec: DataSpec
 ) -> Continuations:
@@ -38,14 +50,7 @@ def continue_with(
       scores: [B, K] float32, log-probabilities of the beams; -inf where dead.
       spec: the special ids; PAD and BOS are never emitted.
     """
-    vocab_size = logits.shape[-1]
-    if vocab_size is None:
-        raise ValueError("a step's logits must have a static vocabulary size")
-    never = tf.reduce_any(
-        tf.range(vocab_size) == tf.constant([[spec.pad_id], [spec.bos_id]]), axis=0
-    )
-    # K9: masked in FP32 and by the true -inf, so that nothing can revive them.
-    logits += tf.where(never, IMPOSSIBLE, 0.0)
+    logits = without_specials(logits, spec)
     offsets = scores - tf.reshape(log_sum_exp(logits), tf.shape(scores))
     eos = tf.reshape(logits[:, spec.eos_id], tf.shape(scores)) + offsets
     return Continuations(logits, offsets, eos)

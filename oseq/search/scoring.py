@@ -5,6 +5,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from oseq.contracts import DataSpec, Target
+from oseq.search.continuations import without_specials
 from oseq.search.top_k import log_sum_exp
 
 
@@ -20,11 +21,9 @@ def score_tokens(logits: tf.Tensor, target: Target, spec: DataSpec) -> tf.Tensor
       spec: the special ids.
     """
     ids = target["ids"]
-    shape, vocab_size = tf.shape(ids), tf.shape(logits)[-1]
-    never = tf.one_hot([spec.pad_id, spec.bos_id], vocab_size, True, False)
-    # K9: masked in FP32 and by the true -inf.
-    possible = tf.where(tf.reduce_any(never, axis=0), -float("inf"), logits)
-    total = log_sum_exp(tf.reshape(possible, [-1, vocab_size]))  # [B * T]
+    shape, vocab_size = tf.shape(ids), logits.shape[-1]
+    possible = tf.reshape(without_specials(logits, spec), [-1, vocab_size])
+    total = log_sum_exp(possible)  # [B * T]
     chosen = tf.gather(logits, ids, batch_dims=2)  # [B, T]
     valid = tf.sequence_mask(target["length"], shape[1])
     return tf.where(valid, chosen - tf.reshape(total, shape), 0.0)
