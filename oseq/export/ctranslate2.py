@@ -6,9 +6,9 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import sentencepiece
@@ -23,9 +23,11 @@ from oseq.export.ctranslate2_spec import (
     import_ctranslate2,
     make_spec,
 )
+from oseq.export.export_error import ExportError
 from oseq.models.encoder_decoder import EncoderDecoderModel, request_of
 from oseq.models.model import Model
 from oseq.search.greedy import GreedySearch
+from oseq.training.decoding import compile_for
 
 SENTENCEPIECE_MODEL = "sentencepiece.model"
 _LONGEST = 64  # tokens of a translation that is compared
@@ -34,11 +36,6 @@ _LONGEST = 64  # tokens of a translation that is compared
 # its instruction sets. int8 rounds every weight to one of 255 values: there the mean is
 # 0.0024, and 6% of the sentences get another greedy translation.
 _TOLERANCES = {"float32": 1e-4, "int8": 0.05}
-QUANTIZATIONS = tuple(_TOLERANCES)
-
-
-class ExportError(Exception):
-    """What was exported does not say what the checkpoint says."""
 
 
 class Vocabularies(NamedTuple):
@@ -49,8 +46,8 @@ class Vocabularies(NamedTuple):
 
 
 def export_ctranslate2(
-    model: Model, data_layer: DataLayer, folder: Path, quantization: str = "float32"
-) -> None:
+    model: Model, data_layer: DataLayer, folder: Path, quantization: str
+) -> dict[str, Any]:
     """Writes all that ``ctranslate2.Translator(folder)`` needs.
 
     The folder gets the weights, the vocabularies, the special tokens and, where text
@@ -60,7 +57,10 @@ def export_ctranslate2(
       model: with trained weights in float32.
       data_layer: of the vocabularies that the model was trained with.
       folder: is made; must not hold anything yet.
-      quantization: one of ``QUANTIZATIONS``, how weights are kept and multiplied.
+      quantization: ``float32`` or ``int8``, how weights are kept and multiplied.
+
+    Returns:
+      What the metadata says of this format: ``quantization``.
 
     Raises:
       ConfigError: CTranslate2 is not installed or cannot express the model; nothing
@@ -78,46 +78,47 @@ def export_ctranslate2(
     files = data_layer.front_end_files()
     if "sentencepiece_model" in files:
         shutil.copyfile(files["sentencepiece_model"], folder / SENTENCEPIECE_MODEL)
+    return {"quantization": quantization}
 
 
 def verify_ctranslate2(
     model: Model,
     data_layer: DataLayer,
     folder: Path,
+    sample: DataLayer,
     quantization: str,
-    batch: Batch,
 ) -> None:
     """Loads an export in another process and compares what it says of some sentences.
 
     The log-probability of the checkpoint's greedy translations must be the same but
     for rounding. In float32 CTranslate2's own greedy translations must be the same,
-    token by token. In int8 any two tokens that are nearly as likely may change places,
-    and all that follows differs: there only the mean difference is judged.
+    token by token. In int8 two tokens that are nearly as likely may change places, and
+    all that follows differs: there only the mean difference is judged.
 
     Args:
       model, data_layer, folder, quantization: of ``export_ctranslate2``.
-      batch: the sentences; their ids end with EOS.
+      sample: in infer mode, of the same vocabularies: the sentences.
 
     Raises:
       ExportError: something differs.
     """
     assert isinstance(model, EncoderDecoderModel)
-    vocabularies = vocabularies_of(data_layer)
-    ids, scores = _greedy(model, batch)
-    expected = [[vocabularies.target[i] for i in row] for row in ids]
+    names = vocabularies_of(data_layer)
+    source, expected, scores = [], [], []
+    generate = compile_for(_greedy_search(model), sample.dataset())
+    for batch in sample.dataset():
+        source += _rows(batch["source"]["ids"], batch["source"]["length"], names.source)
+        found = generate(batch)
+        expected += _rows(found["ids"][:, 0], found["length"][:, 0], names.target)
+        scores += found["score"][:, 0].numpy().tolist()
     first = 1 if data_layer.params["use_start_token"] else 0
-    source = [
-        [vocabularies.source[i] for i in row[first : length - 1]]
-        for row, length in zip(
-            batch["source"]["ids"].numpy(),
-            batch["source"]["length"].numpy(),
-            strict=True,
-        )
-    ]
     answer = _ask(
-        folder=str(folder), source=source, target=expected, max_length=_LONGEST
+        folder=str(folder),
+        source=[tokens[first:-1] for tokens in source],
+        target=expected,
+        max_length=_LONGEST,
     )
-    lengths = np.array([len(row) + 1 for row in expected])  # with EOS
+    lengths = np.array([len(tokens) + 1 for tokens in expected])  # with EOS
     differences = np.abs(np.array(answer["score"]) - scores) / lengths
     is_exact = quantization == "float32"
     difference = differences.max() if is_exact else differences.mean()
@@ -165,24 +166,26 @@ def _filled_up(tokens: Sequence[str], size: int) -> list[str]:
     return [*tokens, *(f"<dummy_{i}>" for i in range(len(tokens), size))]
 
 
-def _greedy(
-    model: EncoderDecoderModel, batch: Batch
-) -> tuple[list[list[int]], np.ndarray]:
-    """Returns the checkpoint's greedy ids, and their scores [B] float32."""
+def _greedy_search(model: EncoderDecoderModel) -> Callable[[Batch], Predictions]:
+    """Returns what the checkpoint's greedy translations come from."""
     search = GreedySearch(
         {"max_length": _LONGEST, "extra_decode_length": _LONGEST}, model.spec
     )
 
-    @tf.function(autograph=False)
     def generate(batch: Batch) -> Predictions:
         encoded = model.encoder(batch["source"], training=False)
         state = model.decoder.initial_state(encoded)
         return search.search(model.decoder.step, state, request_of(batch, encoded))
 
-    found = generate(batch)
-    ids, length = found["ids"].numpy()[:, 0], found["length"].numpy()[:, 0]
-    rows = [row[:end].tolist() for row, end in zip(ids, length, strict=True)]
-    return rows, found["score"].numpy()[:, 0]
+    return generate
+
+
+def _rows(ids: tf.Tensor, length: tf.Tensor, names: Sequence[str]) -> list[list[str]]:
+    """Returns the tokens of ids [B, T] that are ``length`` [B] long."""
+    return [
+        [names[i] for i in row[:end]]
+        for row, end in zip(ids.numpy(), length.numpy(), strict=True)
+    ]
 
 
 def _ask(**task: object) -> dict[str, list]:

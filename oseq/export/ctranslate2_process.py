@@ -25,8 +25,9 @@ def main() -> None:
         beam_size=1,
         min_decoding_length=0,
         max_decoding_length=task["max_length"],
+        max_input_length=0,
     )
-    scored = translator.score_batch(task["source"], task["target"])
+    scored = translator.score_batch(task["source"], task["target"], max_input_length=0)
     answer = {
         "greedy": [translation.hypotheses[0] for translation in translations],
         "score": [float(np.sum(result.log_probs)) for result in scored],

@@ -11,18 +11,17 @@ import numpy as np
 import pytest
 
 from oseq.config.params import ConfigError
-from oseq.contracts import Batch
 from oseq.data.parallel_text_data_layer import ParallelTextDataLayer
 from oseq.data.sentencepiece_tokenizer import train_sentencepiece
 from oseq.decoders import TransformerDecoder
 from oseq.distributed.worker import SingleWorker
 from oseq.encoders import TransformerEncoder
 from oseq.export.ctranslate2 import (
-    ExportError,
     export_ctranslate2,
     verify_ctranslate2,
     vocabularies_of,
 )
+from oseq.export.export_error import ExportError
 from oseq.losses import PaddedCrossEntropyLossWithSmoothing
 from oseq.models import Text2Text
 from oseq.training.weights import assign
@@ -72,10 +71,6 @@ def make_model(
     return model
 
 
-def batch_of(data_layer: ParallelTextDataLayer) -> Batch:
-    return next(iter(data_layer.dataset()))
-
-
 def export_and_verify(
     model: Text2Text,
     data_layer: ParallelTextDataLayer,
@@ -83,7 +78,7 @@ def export_and_verify(
     quantization: str = "float32",
 ) -> None:
     export_ctranslate2(model, data_layer, folder, quantization)
-    verify_ctranslate2(model, data_layer, folder, quantization, batch_of(data_layer))
+    verify_ctranslate2(model, data_layer, folder, data_layer, quantization)
 
 
 POST = {"norm_order": "post"}
@@ -150,7 +145,7 @@ def test_pad_and_bos_are_never_emitted(tmp_path):
     value = table.numpy()
     value[[0, 2]] *= 100.0
     assign(table, value)
-    export_ctranslate2(model, layer, tmp_path / "out")
+    export_ctranslate2(model, layer, tmp_path / "out", "float32")
     translator = ctranslate2.Translator(str(tmp_path / "out"))
     source = [line.split() for line in LINES]
     for options in ({"beam_size": 4, "num_hypotheses": 4}, {"sampling_topk": 0}):
@@ -186,14 +181,14 @@ def test_a_sentencepiece_model_goes_along_under_a_fixed_name(tmp_path):
 
 def test_a_blank_line_is_answered_by_nothing(tmp_path):
     layer = make_data_layer(tmp_path)
-    export_ctranslate2(make_model(layer), layer, tmp_path / "out")
+    export_ctranslate2(make_model(layer), layer, tmp_path / "out", "float32")
     translator = ctranslate2.Translator(str(tmp_path / "out"))
     assert translator.translate_batch([[]])[0].hypotheses == [[]]
 
 
 def test_the_special_tokens_are_in_the_config(tmp_path):
     layer = make_data_layer(tmp_path, use_start_token=True)
-    export_ctranslate2(make_model(layer), layer, tmp_path / "out")
+    export_ctranslate2(make_model(layer), layer, tmp_path / "out", "float32")
     config = json.loads((tmp_path / "out" / "config.json").read_text())
     assert config["decoder_start_token"] == config["bos_token"] == "<S>"
     assert config["eos_token"] == "<EOS>" and config["unk_token"] == "<UNK>"
@@ -215,7 +210,7 @@ def test_what_it_cannot_express_is_refused_before_anything_is_written(
     layer = make_data_layer(tmp_path)
     model = make_model(layer, encoder, decoder, policy)
     with pytest.raises(ConfigError, match=problem):
-        export_ctranslate2(model, layer, tmp_path / "out")
+        export_ctranslate2(model, layer, tmp_path / "out", "float32")
     assert not (tmp_path / "out").exists()
 
 
@@ -227,14 +222,14 @@ def test_other_decoders_are_refused(tmp_path):
     model = make_model(layer)
     model.decoder.__class__ = Mine
     with pytest.raises(ConfigError, match="decoder: Mine, but CTranslate2 knows"):
-        export_ctranslate2(model, layer, tmp_path / "out")
+        export_ctranslate2(model, layer, tmp_path / "out", "float32")
 
 
 def test_a_missing_package_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
     layer = make_data_layer(tmp_path)
     with pytest.raises(ConfigError, match=r"pip install oseq\[ctranslate2\]"):
-        export_ctranslate2(make_model(layer), layer, tmp_path / "out")
+        export_ctranslate2(make_model(layer), layer, tmp_path / "out", "float32")
 
 
 @pytest.mark.parametrize("quantization", ["float32", "int8"])
@@ -245,15 +240,13 @@ def test_an_export_of_other_weights_is_found_out(tmp_path, quantization):
     kernel = model.decoder.stack[0].cross_attention.output_map.kernel
     assign(kernel, -kernel.numpy())
     with pytest.raises(ExportError, match="log-probabilities of tokens differ"):
-        verify_ctranslate2(
-            model, layer, tmp_path / "out", quantization, batch_of(layer)
-        )
+        verify_ctranslate2(model, layer, tmp_path / "out", layer, quantization)
 
 
 def test_a_folder_that_cannot_be_loaded_is_found_out(tmp_path):
     layer = make_data_layer(tmp_path)
     model = make_model(layer)
-    export_ctranslate2(model, layer, tmp_path / "out")
+    export_ctranslate2(model, layer, tmp_path / "out", "float32")
     (tmp_path / "out" / "model.bin").write_bytes(b"")
     with pytest.raises(ExportError, match="cannot be used"):
-        verify_ctranslate2(model, layer, tmp_path / "out", "float32", batch_of(layer))
+        verify_ctranslate2(model, layer, tmp_path / "out", layer, "float32")
