@@ -110,6 +110,17 @@ def test_config_mode_and_flags_are_handed_over(modes, config_path):
     assert options.command_line.endswith("--enable_logs")
 
 
+def test_scores_and_alignments_are_asked_for_by_flags(modes, config_path):
+    options = options_of(
+        modes, config_path, "--mode=score", "--score_target_file=-", "--checkpoint=."
+    )
+    assert (options.score_target_file, options.checkpoint) == ("-", ".")
+    options = options_of(
+        modes, config_path, "--mode=infer", "--alignment_file=a", "--attention_file=b"
+    )
+    assert (options.alignment_file, options.attention_file) == ("a", "b")
+
+
 def test_a_single_step_can_be_profiled(modes, config_path):
     options = options_of(modes, config_path, "--profile_steps=100:100")
     assert options.profile_steps == (100, 100)
@@ -178,6 +189,20 @@ def test_the_older_flags_are_forms_of_resume(modes, config_path, arguments, resu
         (["--checkpoint=."], "not read in --mode=train; see load_model"),
         (["--mode=infer", "--infer_output_file=."], ". is a directory"),
         (["--mode=infer", "--infer_output_file=no/where"], "no is no directory"),
+        (["--mode=score", "--infer_output_file=."], "--infer_output_file: . is a"),
+        (["--mode=infer", "--alignment_file=."], "--alignment_file: . is a directory"),
+        (["--mode=infer", "--attention_file=no/a"], "--attention_file: no is no"),
+        (
+            ["--mode=infer", "--alignment_file=a", "--attention_file=a"],
+            "--attention_file: a is --alignment_file as well",
+        ),
+        (
+            ["--mode=infer", "--infer_output_file=-", "--alignment_file=-"],
+            "--alignment_file: - is --infer_output_file as well",
+        ),
+        (["--mode=score", "--alignment_file=a"], "not read in --mode=score"),
+        (["--mode=infer", "--score_target_file=-"], "not read in --mode=infer"),
+        (["--mode=score", "--score_target_file=no.de"], "no.de: no such file"),
         (["--max_step=3"], "--max_step: unknown key; did you mean --max_steps?"),
         (
             ["--continue_lerning"],
