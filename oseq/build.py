@@ -1,6 +1,7 @@
 """The wiring: from a checked config to the objects of a run.
 
-Here and, for the hooks, in ``build_hooks.py``; nowhere else.
+Here, for the hooks in ``build_hooks.py``, for an ensemble's members in
+``build_ensemble.py``; nowhere else.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 import keras
 
+from oseq.build_ensemble import Member, find_members
 from oseq.build_hooks import benchmark_hooks, training_hooks
 from oseq.config.config import Config
 from oseq.config.options import Options
@@ -24,6 +26,7 @@ from oseq.config.params import ConfigError, schema_of
 from oseq.data.data_layer import DataLayer
 from oseq.devices import prepare_devices, usable_precision
 from oseq.distributed.worker import SingleWorker, Worker
+from oseq.models.ensemble import Ensemble
 from oseq.models.model import Model
 from oseq.optimizers.factory import build_optimizer
 from oseq.optimizers.loss_scalers import build_loss_scaler
@@ -105,23 +108,36 @@ def build_model(
 
 
 def build_trained_model(config: Config, mode: str, options: Options) -> TrainedModel:
-    """Returns the trained model of ``logdir`` for ``eval`` or ``infer``.
+    """Returns the trained model of ``logdir``, or an ensemble that it is first of.
 
     Tokenizer, vocabulary and features are those of the training run, whatever the
-    config says now.
+    config says now; so are the architectures of an ensemble's other members.
     """
     params = config.params(mode)
     worker = build_worker(params)
     prepare_devices(params, worker)
     path = find_checkpoint(params, options)
+    others = find_members(options.ensemble, mode, path)
     config = _with_trained_front_end(config, Path(params["logdir"]), mode)
     data_layer = build_data_layer(config, mode, worker)
     precision = usable_precision(params["dtype"])
-    model = build_model(config, mode, data_layer, precision)
-    restore_weights(
-        model, checkpoints.read(path), data_layer.spec, data_layer.fingerprint
+    members = [Member(config, path), *others]
+    models = []
+    for member in members:
+        model = build_model(member.config, mode, data_layer, precision)
+        restore_weights(
+            model,
+            checkpoints.read(member.checkpoint),
+            data_layer.spec,
+            data_layer.fingerprint,
+        )
+        models.append(model)
+    return TrainedModel(
+        models[0] if not others else Ensemble(models, models[0].search),
+        data_layer,
+        worker,
+        tuple(member.checkpoint for member in members),
     )
-    return TrainedModel(model, data_layer, worker, (path,))
 
 
 def find_checkpoint(params: Params, options: Options) -> Path:

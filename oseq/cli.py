@@ -111,6 +111,12 @@ def _parser() -> argparse.ArgumentParser:
         "--checkpoint", help="file or folder of the model to use, not logdir's"
     )
     parser.add_argument(
+        "--ensemble",
+        type=_paths,
+        metavar="PATH,PATH,...",
+        help="logdirs, or checkpoints in them, whose models decode together with it",
+    )
+    parser.add_argument(
         "--export_dir", help="folder to export to; new or empty, such as MODEL/1"
     )
     parser.add_argument(
@@ -182,6 +188,7 @@ def _options(
         alignment_file=flags.alignment_file,
         attention_file=flags.attention_file,
         checkpoint=flags.checkpoint,
+        ensemble=flags.ensemble or (),
         export_dir=flags.export_dir,
         export_format=flags.export_format or "saved_model",
         export_quantization=flags.export_quantization or "float32",
@@ -194,16 +201,15 @@ def _options(
     )
 
 
+_TRAINED = ("eval", "infer", "interactive_infer", "score", "export")
 # Flags that one mode alone reads, with the key that may have been meant elsewhere.
 _READ_IN = {
     "infer_input_file": (("infer", "score"), "type or pipe lines, or use --mode=infer"),
     "score_target_file": (("score",), "use --mode=score"),
     "alignment_file": (("infer",), "use --mode=infer"),
     "attention_file": (("infer",), "use --mode=infer"),
-    "checkpoint": (
-        ("eval", "infer", "interactive_infer", "score", "export"),
-        "see load_model",
-    ),
+    "checkpoint": (_TRAINED, "see load_model"),
+    "ensemble": (_TRAINED, "an ensemble is not trained"),
     "export_dir": (("export",), "use --mode=export"),
     "export_format": (("export",), "use --mode=export"),
     "export_quantization": (("export",), "use --mode=export"),
@@ -227,6 +233,10 @@ def _check_modes(flags: argparse.Namespace) -> None:
             "--export_quantization: only with --export_format=ctranslate2; --dtype "
             "decides about the weights of other formats"
         )
+    if flags.ensemble is not None and flags.export_format not in (None, "saved_model"):
+        problems.append(
+            f"--ensemble: {flags.export_format} takes one model; use saved_model"
+        )
     if problems:
         raise ConfigError(problems)
 
@@ -237,6 +247,9 @@ def _check_files(flags: argparse.Namespace) -> None:
             raise ConfigError(f"{path}: no such file")
     if flags.checkpoint is not None and not Path(flags.checkpoint).exists():
         raise ConfigError(f"--checkpoint: {flags.checkpoint} does not exist")
+    for path in flags.ensemble or ():
+        if not Path(path).exists():
+            raise ConfigError(f"--ensemble: {path} does not exist")
     if flags.export_dir is not None:
         check_export_dir(Path(flags.export_dir))
     if flags.mode not in ("infer", "score"):
@@ -303,6 +316,13 @@ class _PlainFormatter(logging.Formatter):
         if record.levelno <= logging.INFO:
             return message
         return f"{record.levelname.lower()}: {message}"
+
+
+def _paths(text: str) -> tuple[str, ...]:
+    paths = tuple(text.split(","))
+    if not all(paths):
+        raise argparse.ArgumentTypeError(f"expected PATH,PATH,..., got {text!r}")
+    return paths
 
 
 def _positive(text: str) -> int:

@@ -19,6 +19,7 @@ class Options:
       alignment_file: where infer writes which words belong together.
       attention_file: where infer writes the attention between tokens.
       checkpoint: file or folder that eval, infer and score read instead of logdir's.
+      ensemble: logdirs or checkpoints of models that decode together with it.
       export_dir: where an export goes; new or empty.
       export_format: a name of ``export.formats.EXPORT_FORMATS``.
       export_quantization: how CTranslate2 keeps weights.
@@ -37,6 +38,7 @@ class Options:
     alignment_file: str | None = None
     attention_file: str | None = None
     checkpoint: str | None = None
+    ensemble: tuple[str, ...] = ()
     export_dir: str | None = None
     export_format: str = "saved_model"
     export_quantization: str = "float32"

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import keras
 import yaml
 
 import oseq
+from oseq.models.model import Model
 from oseq.training import checkpoint as checkpoints
 from oseq.training.weights import to_numpy, weights_of
 
@@ -24,7 +24,7 @@ def write_metadata(
     *,
     export_format: str,
     details: Mapping[str, Any],
-    model: keras.layers.Layer,
+    model: Model,
     sources: Sequence[Path],
     config: str,
 ) -> None:
@@ -51,16 +51,18 @@ def write_metadata(
     (folder / METADATA).write_text(text, encoding="utf-8")
 
 
-def checksum(model: keras.layers.Layer) -> str:
+def checksum(model: Model) -> str:
     """Returns the SHA-256 of the names and values of all weights.
 
     A weight is its path in UTF-8, a zero byte, and its values as float32 in row order,
-    which hold those of 16-bit weights exactly; the weights are sorted by path.
+    which hold those of 16-bit weights exactly; the weights are sorted by path, those of
+    an ensemble's members in turn.
     """
     digest = hashlib.sha256()
-    for path, weight in sorted(weights_of(model).items()):
-        digest.update(path.encode() + b"\0")
-        digest.update(to_numpy(weight).astype("<f4").tobytes())
+    for member in model.members:
+        for path, weight in sorted(weights_of(member).items()):
+            digest.update(path.encode() + b"\0")
+            digest.update(to_numpy(weight).astype("<f4").tobytes())
     return digest.hexdigest()
 
 

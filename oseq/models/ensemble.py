@@ -40,10 +40,14 @@ class Ensemble(Model):
     def __init__(self, members: Sequence[EncoderDecoderModel], search: Search):
         first = members[0]
         super().__init__({}, first.spec, first.dtype_policy.name)
-        self.members = list(members)
+        self._members = list(members)
         self.search = search
         self.best_metric = first.best_metric
         self.metric_names = first.metric_names
+
+    @property
+    def members(self) -> Sequence[EncoderDecoderModel]:
+        return self._members
 
     def call(self, batch: Batch, training: bool = False) -> DecoderOutput:
         """Returns the logarithms of the mean probabilities as the logits."""

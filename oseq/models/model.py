@@ -37,6 +37,11 @@ class Model(Component, Composite):
         self.params = check_params(type(self), params)
         self.spec = spec
 
+    @property
+    def members(self) -> Sequence[Model]:
+        """The models whose weights are its own; only an ensemble has several."""
+        return [self]
+
     @abc.abstractmethod
     def call(self, batch: Batch, training: bool = False) -> DecoderOutput:
         """Returns the outputs with the true target as history."""

@@ -20,7 +20,16 @@ LAYERS = (
     {"encoders", "decoders", "losses", "data"},
     {"models"},
     {"training", "export", "compat"},
-    {"build", "build_hooks", "devices", "modes", "quiet_import", "cli", "__main__"},
+    {
+        "build",
+        "build_ensemble",
+        "build_hooks",
+        "devices",
+        "modes",
+        "quiet_import",
+        "cli",
+        "__main__",
+    },
 )
 LEVELS = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 # Parts that work together without knowing each other.
