@@ -91,9 +91,10 @@ class DecoderOutput(TypedDict):
 class DecoderState(TypedDict):
     """State of a step-by-step decoder: structures of tensors, () where empty.
 
-    ``history`` is what costs too much to reorder: a step writes its position there for
-    every beam, and nothing moves. Which beam wrote what a hypothesis has behind it is
-    said by ``lineage``, which the search keeps: -1 where nothing is written yet.
+    ``history`` is what costs too much to copy: a step writes its position there for
+    every beam, in place, and nothing moves. Which beam wrote what a hypothesis has
+    behind it is said by ``lineage``, which the search keeps: -1 where nothing is
+    written yet.
     """
 
     memory: Any  # leaves [B, ...], constant during a search

@@ -141,9 +141,8 @@ class TransformerDecoder(AutoregressiveDecoder):
         self, ids: tf.Tensor, index: tf.Tensor, state: DecoderState
     ) -> tuple[tf.Tensor, DecoderState]:
         memory, lineage = state["memory"], state["lineage"]
-        num_sentences, num_beams = tf.shape(lineage)[0], lineage.shape[1]
+        num_beams = lineage.shape[1]
         past = masks.lineage_mask(lineage)
-        here = self.stack[0].self_attention.places_of(num_sentences, index)
         outputs = self.input_layer(ids[:, tf.newaxis], index)  # [N, 1, H]
         outputs = tf.reshape(outputs, [-1, num_beams, self.params["hidden_size"]])
         histories = []
@@ -151,7 +150,7 @@ class TransformerDecoder(AutoregressiveDecoder):
             self.stack, memory["layers"], state["history"], strict=True
         ):
             outputs, history, alignment = layer.step(
-                outputs, here, history, past, source, memory["visible"]
+                outputs, index, history, past, source, memory["visible"]
             )
             histories.append(history)
         if self.final_norm:

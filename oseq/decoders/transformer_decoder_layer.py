@@ -87,7 +87,7 @@ class TransformerDecoderLayer(Composite):
     def step(
         self,
         inputs: tf.Tensor,
-        here: tf.Tensor,
+        index: tf.Tensor,
         history: KeyValue,
         past: tf.Tensor,
         memory: KeyValue,
@@ -97,7 +97,7 @@ class TransformerDecoderLayer(Composite):
 
         Args:
           inputs: [B, K, H].
-          here, history, past: see ``SelfAttention.step``.
+          index, history, past: see ``SelfAttention.step``.
           memory: keys and values of the source, [B, A, S, D] each.
           visible: [B, 1, 1, S] bool, hides the source's padding.
 
@@ -108,7 +108,9 @@ class TransformerDecoderLayer(Composite):
         histories, alignments = [], []
 
         def attend_to_past(values: tf.Tensor) -> tf.Tensor:
-            outputs, new_history = self.self_attention.step(values, here, history, past)
+            outputs, new_history = self.self_attention.step(
+                values, index, history, past
+            )
             histories.append(new_history)
             return outputs
 

@@ -118,7 +118,11 @@ class SelfAttention(_MultiHeadAttention):
         return KeyValue(nothing, nothing)
 
     def step(
-        self, inputs: tf.Tensor, here: tf.Tensor, history: KeyValue, visible: tf.Tensor
+        self,
+        inputs: tf.Tensor,
+        index: tf.Tensor,
+        history: KeyValue,
+        visible: tf.Tensor,
     ) -> tuple[tf.Tensor, KeyValue]:
         """One position of ``call``, for all beams of each sentence.
 
@@ -127,8 +131,9 @@ class SelfAttention(_MultiHeadAttention):
 
         Args:
           inputs: [B, K, H].
-          here: [B, A, 3] int32, see ``places_of``.
-          history: keys and values of all beams so far, [B, A, T, K, D] each.
+          index: scalar int32, the position.
+          history: keys and values of all beams so far, [B, A, T, K, D] each; given
+            away: this position is written into them.
           visible: [B, 1, K, T * K] bool, see ``masks.lineage_mask``.
 
         Returns:
@@ -136,19 +141,33 @@ class SelfAttention(_MultiHeadAttention):
         """
         query, key, value = self.split_heads(self.query_key_value(inputs), 3)
         history = KeyValue(
-            tf.tensor_scatter_nd_update(history.key, here, key),
-            tf.tensor_scatter_nd_update(history.value, here, value),
+            _write(history.key, index, key), _write(history.value, index, value)
         )
         shape = [tf.shape(key)[0], self.num_heads, -1, self.head_size]
         written = KeyValue(*(tf.reshape(part, shape) for part in history))
         return self.attend(query, written, visible, training=False)[0], history
 
-    def places_of(self, num_sentences: tf.Tensor, index: tf.Tensor) -> tf.Tensor:
-        """Returns where the histories hold position ``index``: [B, A, 3] int32."""
-        sentences, heads = tf.meshgrid(
-            tf.range(num_sentences), tf.range(self.num_heads), indexing="ij"
-        )
-        return tf.stack([sentences, heads, tf.fill(tf.shape(heads), index)], axis=2)
+
+def _write(history: tf.Tensor, index: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
+    """Returns ``history`` with ``values`` at position ``index``, in the same memory.
+
+    ``tf.tensor_scatter_nd_update`` copies all of the history first, which costs more
+    than looking at it.
+
+    Args:
+      history: [B, A, T, K, D].
+      index: scalar int32.
+      values: [B, A, K, D].
+    """
+    shape = tf.shape(history)
+    size = history.shape[3] * history.shape[4]  # K * D
+    first = tf.range(shape[0] * shape[1]) * shape[2]
+    rows = tf.raw_ops.InplaceUpdate(
+        x=tf.reshape(history, [-1, size]),  # [B * A * T, K * D]
+        i=first + index,
+        v=tf.reshape(values, [-1, size]),
+    )
+    return tf.reshape(rows, shape)
 
 
 class CrossAttention(_MultiHeadAttention):
