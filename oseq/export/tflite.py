@@ -1,0 +1,169 @@
+"""Exports greedy translation of ids for TensorFlow Lite (LiteRT), built-in ops only."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from oseq.config.params import ConfigError
+from oseq.contracts import Batch, Predictions
+from oseq.data.data_layer import DataLayer
+from oseq.export.export_error import ExportError
+from oseq.models.encoder_decoder import EncoderDecoderModel, request_of
+from oseq.models.model import Model
+from oseq.search.greedy import GreedySearch
+from oseq.search.search import Search
+from oseq.training.decoding import compile_for
+
+MODEL = "model.tflite"
+_INPUTS = ("ids", "length")
+_OUTPUTS = ("ids", "length", "score")
+# Of a score, relative where it is above 1: TFLite's kernels sum in another order.
+_TOLERANCE = 1e-3
+
+
+def export_tflite(
+    model: Model, data_layer: DataLayer, folder: Path
+) -> dict[str, list[str]]:
+    """Writes ``model.tflite`` and, beside it, the files of the vocabularies.
+
+    It takes ids [B, S] int32 as the model reads them, EOS included, and length [B]
+    int32; it returns ids [B, 1, T] int32, length [B, 1] int32 and score [B, 1] float32
+    of greedy search within the limits and restrictions of the config's search.
+
+    Args:
+      model: of an encoder and a decoder, with trained weights in float32.
+      data_layer: of the vocabularies that the model was trained with.
+      folder: is made.
+
+    Returns:
+      What the metadata says of this format: ``inputs`` and ``outputs``, in their order.
+
+    Raises:
+      ConfigError: the model is of another kind, or its search cannot be exported.
+      ExportError: TensorFlow's converter refuses the model; names the operations.
+    """
+    if not isinstance(model, EncoderDecoderModel):
+        raise ConfigError(
+            f"{type(model).__name__} cannot be exported to TFLite, which is done for "
+            "models of one encoder and one decoder; use --export_format=saved_model"
+        )
+    if model.search.params["no_repeat_ngram_size"]:
+        raise ConfigError(
+            "search_params/no_repeat_ngram_size: TFLite fails on the empty tensors "
+            "that it begins with; set it to 0, or use --export_format=saved_model"
+        )
+    content = _converted(model)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MODEL).write_bytes(content)
+    for key, path in data_layer.front_end_files().items():
+        shutil.copyfile(path, folder / key)
+    return {"inputs": list(_INPUTS), "outputs": list(_OUTPUTS)}
+
+
+def verify_tflite(
+    model: Model, data_layer: DataLayer, folder: Path, sample: DataLayer
+) -> None:
+    """Runs an export in another process and compares all that it answers.
+
+    Args:
+      model, data_layer, folder: of ``export_tflite``.
+      sample: in infer mode, of the same vocabularies: the sentences.
+
+    Raises:
+      ExportError: names the first difference.
+    """
+    del data_layer
+    assert isinstance(model, EncoderDecoderModel)
+    dataset = sample.dataset()
+    generate = compile_for(_greedy_search(model), dataset)
+    batches = list(dataset)
+    sources = [
+        [batch["source"][name].numpy().tolist() for name in _INPUTS]
+        for batch in batches
+    ]
+    answers = _ask(model=str(folder / MODEL), inputs=sources)
+    for batch, answer in zip(batches, answers, strict=True):
+        expected = generate(batch)
+        for name, value in zip(_OUTPUTS, answer, strict=True):
+            wanted = expected[name].numpy()
+            tolerance = _TOLERANCE if name == "score" else 0.0
+            if not _is_near(np.array(value), wanted, tolerance):
+                raise ExportError(
+                    f"{folder}: {name} {value}, but of the checkpoint {wanted.tolist()}"
+                )
+
+
+def _greedy_search(model: EncoderDecoderModel) -> Callable[[Batch], Predictions]:
+    """Returns ``model.generate`` by greedy search, whatever the config's search is."""
+    limits = {key: model.search.params[key] for key in Search.get_optional_params()}
+    search = GreedySearch(limits, model.spec)
+
+    def generate(batch: Batch) -> Predictions:
+        encoded = model.encoder(batch["source"], training=False)
+        state = model.decoder.initial_state(encoded)
+        return search.search(model.decoder.step, state, request_of(batch, encoded))
+
+    return generate
+
+
+def _converted(model: EncoderDecoderModel) -> bytes:
+    generate = _greedy_search(model)
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None, None], tf.int32, "ids"),
+            tf.TensorSpec([None], tf.int32, "length"),
+        ],
+        autograph=False,
+    )
+    def translate_ids(ids: tf.Tensor, length: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        # Greedy search makes nothing of the sentences' places.
+        identity = tf.zeros_like(length, tf.int64)
+        source = {"ids": ids, "length": length}
+        found = generate({"source": source, "id": identity})
+        return tuple(found[name] for name in _OUTPUTS)
+
+    # Without the model beside the function its variables become constants: as variables
+    # TFLite does not find them inside of loops.
+    converter = tf.lite.TFLiteConverter.from_concrete_functions(
+        [translate_ids.get_concrete_function()]
+    )
+    converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
+    try:
+        return converter.convert()
+    # Its class is TensorFlow's own secret.
+    except Exception as error:
+        refused = re.search(r"(?:TF Select|Custom) ops: (.*)", str(error))
+        reason = f"operations {refused[1]}" if refused else str(error)
+        raise ExportError(f"TFLite does not take this model: {reason}") from error
+
+
+def _is_near(value: np.ndarray, wanted: np.ndarray, tolerance: float) -> bool:
+    if value.size == wanted.size == 0:
+        return True
+    if value.shape != wanted.shape:
+        return False
+    return bool(np.all(np.abs(value - wanted) <= tolerance * np.maximum(1, -wanted)))
+
+
+def _ask(**task: object) -> list[list[Any]]:
+    script = Path(__file__).with_name("tflite_process.py")
+    process = subprocess.run(
+        [sys.executable, "-P", str(script)],
+        input=json.dumps(task),
+        capture_output=True,
+        text=True,
+    )
+    if process.returncode:
+        raise ExportError(f"{task['model']} cannot be used:\n{process.stderr}")
+    return json.loads(process.stdout)
