@@ -18,12 +18,12 @@ def read(tmp_path):
     vocabulary = tmp_path / "vocabulary.txt"
     vocabulary.write_text("<PAD>\n<EOS>\n<S>\n<UNK>\na\nb\nc\n")
 
-    def read(num_lines, **texts):
+    def read(num_lines, delimiter=" ", **texts):
         params = {"prefix_file": None, "phrases_file": None}
         for key, text in texts.items():
             params[key] = str(tmp_path / key)
             (tmp_path / key).write_text(text)
-        tokenizer = DelimitedTokenizer(str(vocabulary))
+        tokenizer = DelimitedTokenizer(str(vocabulary), delimiter)
         return read_constraints(params, tokenizer, num_lines)
 
     return read
@@ -66,6 +66,12 @@ def test_an_empty_phrase_is_none_and_space_around_a_phrase_does_not_count(read):
     constraints = read(1, phrases_file="\t a \t\u3000\t\tb\t\n")
 
     assert as_lists(constraints, [0])["phrases"]["ids"] == [[[4], [5]]]
+
+
+def test_space_at_the_end_of_a_prefix_is_no_token(read):
+    constraints = read(1, delimiter="", prefix_file=" ab \u3000\n")
+
+    assert as_lists(constraints, [0])["prefix"]["ids"] == [[UNK, 4, 5]]
 
 
 def test_a_batch_of_which_nothing_is_demanded_has_a_width_of_one(read):
