@@ -11,13 +11,18 @@ from pathlib import Path
 
 from tests.benchmarks.report import REPOSITORY, make_parser
 
-NAMES = ("matmul", "training", "steps", "loader", "startup", "decoding", "peers")
+NAMES = (
+    *("matmul", "training", "steps", "loader", "startup"),
+    *("decoding", "parity", "peers"),
+)
 
 
 def main() -> int:
     parser = make_parser(__doc__)
     parser.add_argument("names", nargs="*", metavar="names", help=", ".join(NAMES))
-    parser.add_argument("--logdir", type=Path, help="decoding: run of a trained model")
+    parser.add_argument(
+        "--logdir", type=Path, help="decoding, parity: run of a trained model"
+    )
     arguments = parser.parse_args()
     for name in arguments.names:
         if name not in NAMES:
@@ -28,7 +33,7 @@ def main() -> int:
         command = [sys.executable, "-m", f"tests.benchmarks.{name}"]
         if arguments.quick:
             command.append("--quick")
-        if name == "decoding" and arguments.logdir is not None:
+        if name in ("decoding", "parity") and arguments.logdir is not None:
             command.append(f"--logdir={arguments.logdir.resolve()}")
         if subprocess.run(command, cwd=REPOSITORY).returncode != 0:
             failed.append(name)

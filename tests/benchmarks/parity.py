@@ -20,10 +20,11 @@ from tests.benchmarks.report import (
     make_parser,
     missing_multi30k,
     print_table,
+    say,
 )
 
 # Most tokens of a translation, on both sides.
-LONGEST = 100
+LONGEST = 60
 
 
 class Setting(NamedTuple):
@@ -211,6 +212,7 @@ def _measure(logdir: Path, corpus: Corpus) -> Iterator[list[str]]:
                 export_ctranslate2(
                     trained.model, data_layer, folder, setting.quantization
                 )
+            say(setting.name)
             pairs = list(compare(trained.model, data_layer, folder, setting))
             yield outcome_of(pairs, corpus.references).row(setting.name)
 

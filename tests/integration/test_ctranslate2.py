@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
+import yaml
 
 from oseq.build import TrainedModel, build_trained_model
 from oseq.config.loader import load_config
 from oseq.config.options import Options
 from oseq.config.overrides import parse_overrides
-from oseq.export.ctranslate2 import export_ctranslate2, verify_ctranslate2
+from oseq.export.ctranslate2 import export_ctranslate2
 from tests.benchmarks.parity import SETTINGS, compare, outcome_of
+from tests.integration import toy
 
-pytest.importorskip("ctranslate2")
+ctranslate2 = pytest.importorskip("ctranslate2")
+
+ARGUMENTS = (*toy.TINY, "--logdir=run", "--mode=export", "--export_dir=export")
 
 
 @pytest.fixture
@@ -23,12 +28,29 @@ def trained(run: Path) -> TrainedModel:
 
 
 @pytest.mark.parametrize("quantization", ["float32", "int8"])
-def test_an_export_of_a_trained_model_is_verified(trained, quantization):
-    folder = Path("export")
-    export_ctranslate2(trained.model, trained.data_layer, folder, quantization)
-    verify_ctranslate2(
-        trained.model, trained.data_layer, folder, trained.data_layer, quantization
+def test_the_command_exports_what_a_translator_loads(run, quantization):
+    toy.succeed(
+        *ARGUMENTS,
+        "--export_format=ctranslate2",
+        f"--export_quantization={quantization}",
     )
+    files = {"model.bin", "config.json", "shared_vocabulary.json"}
+    assert files <= set(os.listdir("export"))
+    (metadata,) = Path("export").glob("*.yaml")
+    assert yaml.safe_load(metadata.read_text())["quantization"] == quantization
+    translator = ctranslate2.Translator("export")
+    assert len(translator.translate_batch([["a", "b", "c"]])) == 1
+
+
+def test_a_norm_that_it_does_not_have_is_refused_and_nothing_is_left(run):
+    outcome = toy.oseq(
+        *ARGUMENTS,
+        "--export_format=ctranslate2",
+        "--encoder_params/norm_params/type=layernorm_L1",
+    )
+    assert outcome.code == 2
+    assert "encoder_params/norm_params/type: LayerNormL1" in outcome.err
+    assert not Path("export").exists()
 
 
 def test_beam_search_and_scores_are_the_same_on_both_sides(trained):
