@@ -117,6 +117,16 @@ def test_the_front_end_goes_along(tmp_path, params):
     export_and_verify(make_model(layer), layer, tmp_path / "out")
 
 
+def test_the_sides_may_differ_in_width(tmp_path):
+    layer = make_data_layer(
+        tmp_path,
+        tgt_vocab_file=str(tmp_path / "other"),
+        special_tokens_already_in_vocab=False,
+    )
+    model = make_model(layer, {}, {"hidden_size": 12, "num_heads": 3})
+    export_and_verify(model, layer, tmp_path / "out")
+
+
 def test_the_epsilon_of_the_norms_goes_along(tmp_path):
     layer = make_data_layer(tmp_path)
     params = {"norm_params": {"epsilon": 0.1}}
