@@ -8,7 +8,6 @@ metadata are to say of it; the other loads that in a process of its own and rais
 from __future__ import annotations
 
 import dataclasses
-import importlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,7 +53,8 @@ def _ctranslate2(quantization: str) -> ExportFormat:
 
 def _tflite(quantization: str) -> ExportFormat:
     del quantization
-    tflite = importlib.import_module("oseq.export.tflite")
+    from oseq.export import tflite
+
     return ExportFormat(tflite.export_tflite, tflite.verify_tflite)
 
 

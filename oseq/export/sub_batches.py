@@ -34,7 +34,7 @@ class SubBatchLimits:
 
     max_tokens: int | None
     max_sentences: int | None
-    parallel: int = 1
+    parallel: int = 2
 
 
 def generate_in_sub_batches(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -145,18 +146,33 @@ def test_the_vocabulary_is_an_asset_and_nothing_else_is_left(exported):
     assert list(exported.folder.parent.iterdir()) == [exported.folder]
 
 
-def test_both_forms_of_a_rest_request_are_one_batch(exported):
-    """TensorFlow Serving's REST API, as its documentation maps JSON to tensors.
+def inputs_of(request):
+    """Returns a request's batch as TensorFlow Serving's documentation of REST says.
 
     "instances" are rows: values of the one input, or objects that name it. "inputs"
-    are columns: by name, or, of the one input, its values. No server runs here.
+    are columns, by name.
     """
-    rows = ["1 2 3", {"text": "a b"}]
-    columns = {"text": ["1 2 3", "a b"]}
-    from_rows = [row["text"] if isinstance(row, dict) else row for row in rows]
-    by_row, by_column = translate_elsewhere(exported.folder, from_rows, columns["text"])
-    assert by_row == by_column
-    assert [len(texts) for texts in by_row["text"]] == [1, 1]
+    if "inputs" in request:
+        return request["inputs"]["text"]
+    rows = request["instances"]
+    return [row["text"] for row in rows] if isinstance(rows[0], dict) else rows
+
+
+def test_rest_requests_and_answers_of_the_page_fit_the_signature(exported):
+    page = (toy.REPOSITORY / "docs" / "export.md").read_text()
+    bodies = map(json.loads, re.findall(r"```json\n(.*?)```", page, re.DOTALL))
+    by_value, by_name, predictions, by_column, outputs = bodies
+    requests = (by_value, by_name, by_column)
+    assert {request["signature_name"] for request in requests} == {"translate"}
+    found, *others = translate_elsewhere(exported.folder, *map(inputs_of, requests))
+    assert others == [found, found]
+
+    outputs = outputs["outputs"]
+    assert outputs.keys() == found.keys()
+    for name, value in outputs.items():
+        assert np.shape(value) == np.shape(found[name])
+        rows = [prediction[name] for prediction in predictions["predictions"]]
+        assert rows == value
 
 
 def test_saved_model_cli_shows_and_runs_it(exported):
@@ -215,6 +231,7 @@ def test_an_export_that_is_stopped_leaves_nothing_that_looks_finished(run, kind)
             if line.startswith(b"comparing"):
                 break
         process.send_signal(kind)
+        process.communicate()  # or it would write its last words into a closed pipe
     assert process.returncode == (130 if kind == signal.SIGINT else -kind)
     assert not (run.parent / "export").exists()
     is_left = (run.parent / "export.partial").exists()
