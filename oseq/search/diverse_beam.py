@@ -48,7 +48,7 @@ class DiverseBeamSearch(BeamSearch):
     ``num_best`` asks for them, and the outcome is the best ``num_best`` of all groups:
     ``num_best`` should be ``beam_size`` to see them all. Two groups may find the same
     one. A group that has found its own goes on while another has not, since what it
-    chooses changes what those after it choose.
+    chooses changes what those after it choose. ``patience`` counts in each group.
     """
 
     def __init__(self, params: Mapping[str, Any], spec: DataSpec):
@@ -81,7 +81,8 @@ class DiverseBeamSearch(BeamSearch):
             **BeamSearch.get_optional_params(),
         }
 
-    def start(self, sentences: Sentences, size: tf.Tensor) -> Groups:
+    def start(self, sentences: Sentences, size: tf.Tensor) -> Any:
+        """Returns ``Groups``, which the other methods take and return."""
         beams = tf.nest.map_structure(
             lambda leaf: tf.repeat(leaf[:, tf.newaxis], self._num_groups, axis=1),
             super().start(sentences, size),
@@ -96,11 +97,11 @@ class DiverseBeamSearch(BeamSearch):
     def advance(
         self,
         logits: tf.Tensor,
-        hypotheses: Groups,
+        hypotheses: Any,
         sentences: Sentences,
         index: tf.Tensor,
         alignment: tf.Tensor | None,
-    ) -> tuple[Groups, tf.Tensor]:
+    ) -> tuple[Any, tf.Tensor]:
         # To most of a beam search, groups are sentences.
         beams, groups = self._as_rows(hypotheses.beams), self._of_groups(sentences)
         continuations = continue_with(logits, beams.live.scores, self.spec)
@@ -120,15 +121,15 @@ class DiverseBeamSearch(BeamSearch):
         past = tf.reshape(past, [-1, self.num_beams])
         return Groups(beams, penalties, overlap), past
 
-    def is_alive(self, hypotheses: Groups) -> tf.Tensor:
+    def is_alive(self, hypotheses: Any) -> tf.Tensor:
         return tf.reduce_any(hypotheses.beams.live.scores > IMPOSSIBLE, axis=[1, 2])
 
-    def outcome(self, hypotheses: Groups) -> Predictions:
-        of_groups = super().outcome(self._as_rows(hypotheses.beams))
-        of_all = {
-            name: tf.concat(tf.unstack(value, axis=1), axis=1)
-            for name, value in self._of_sentences(of_groups).items()
-        }
+    def outcome(self, hypotheses: Any) -> Predictions:
+        # Only here are the complete hypotheses of one group mixed with those of others.
+        of_groups = self._of_sentences(super().outcome(self._as_rows(hypotheses.beams)))
+        of_all = tf.nest.map_structure(
+            lambda leaf: tf.concat(tf.unstack(leaf, axis=1), axis=1), of_groups
+        )
         return best_first(of_all, self.params["num_best"])
 
     def _is_done(
@@ -152,7 +153,9 @@ class DiverseBeamSearch(BeamSearch):
         vocab_size = continuations.logits.shape[1]
         logits = tf.reshape(continuations.logits, [*shape, vocab_size])
         offsets = tf.reshape(continuations.offsets, shape)
-        chosen, taken, costs = [], [], []
+        chosen: list[Best] = []
+        taken: list[tf.Tensor] = []  # what each group takes, [B, W]; -1 for nothing
+        costs = []
         for group in range(self._num_groups):
             cost = self._costs(taken, hypotheses.overlap[:, group], vocab_size)
             best = top_k_of_beams(

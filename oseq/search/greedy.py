@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from oseq.contracts import Predictions
 from oseq.search.continuations import Continuations, continue_with
+from oseq.search.restrictions import IMPOSSIBLE
 from oseq.search.search import Search
 from oseq.search.sentences import Sentences
 
@@ -59,7 +60,8 @@ class GreedySearch(Search):
         tokens = tf.where(must_end, self.spec.eos_id, tokens)
         scores = tf.where(must_end, continuations.eos, scores)
         scores = tf.where(hypotheses.alive, scores, hypotheses.scores)
-        alive = hypotheses.alive & (tokens != self.spec.eos_id)
+        is_possible = scores > IMPOSSIBLE  # or the restrictions leave nothing
+        alive = hypotheses.alive & is_possible & (tokens != self.spec.eos_id)
         is_here = tf.range(tf.shape(hypotheses.ids)[2]) == index
         ids = tf.where(
             alive[:, :, tf.newaxis] & is_here,
@@ -79,10 +81,12 @@ class GreedySearch(Search):
         return tf.reduce_any(hypotheses.alive, axis=1)
 
     def outcome(self, hypotheses: Sequences) -> Predictions:
+        is_possible = hypotheses.scores > IMPOSSIBLE
+        ids = tf.where(is_possible[:, :, tf.newaxis], hypotheses.ids, self.spec.pad_id)
         # PAD is never emitted: what is not PAD is the hypothesis.
-        is_token = hypotheses.ids != self.spec.pad_id
+        is_token = ids != self.spec.pad_id
         return {
-            "ids": hypotheses.ids,
+            "ids": ids,
             "length": tf.math.count_nonzero(is_token, axis=2, dtype=tf.int32),
             "score": hypotheses.scores,
         }

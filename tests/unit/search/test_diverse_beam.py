@@ -183,3 +183,14 @@ def test_a_graph_of_unknown_shapes_equals_eager_with_all_there_is():
 def test_groups_that_cannot_be_equal_are_refused():
     with pytest.raises(ConfigError, match="num_groups: 3 groups"):
         diverse(4, 3)
+
+
+def test_patience_ends_a_sentence_when_it_is_lost_in_every_group():
+    impatient, patient = (
+        ToyModel(seed=8, num_sentences=1, eos_bias=1.0) for _ in range(2)
+    )
+    options = {"num_best": 4, "length_penalty": "average", "alpha": 1.0}
+    patient.search(diverse(4, 2, **options), 12)
+    found = impatient.search(diverse(4, 2, patience=0.5, **options), 12)
+    assert impatient.num_steps < patient.num_steps
+    assert np.isfinite(found["score"].numpy()).sum() >= 2

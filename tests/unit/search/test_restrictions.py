@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from oseq.search import SamplingSearch
 from oseq.search.restrictions import forbid_repeated_ngrams
 from tests.unit.search.toy_model import (
     SPEC,
@@ -18,6 +19,10 @@ from tests.unit.search.toy_model import (
 
 LIMIT = 4
 ALL_SEQUENCES = 4**LIMIT
+
+
+def sampling(**params):
+    return SamplingSearch({"extra_decode_length": 0, **params}, SPEC)
 
 
 def repeats(tokens, size):
@@ -180,3 +185,15 @@ def test_a_prefix_is_stronger_than_what_is_forbidden(make):
     predictions = model.search(search, 8, prefix=prefix_of((5, 3, 3)))
     # What comes after it is restricted, by the prefix as well: only 4 is left, once.
     assert tokens_of(predictions) == [(5, 3, 3, 4)]
+
+
+@pytest.mark.parametrize("make", [greedy, lambda **params: beam(2, **params), sampling])
+def test_where_nothing_is_left_there_is_no_hypothesis(make):
+    """Two words, neither of them twice, do not make three tokens."""
+    model = ToyModel(seed=9, num_sentences=3)
+    search = make(no_repeat_ngram_size=1, forbidden_ids=[5], min_length=3)
+    predictions = model.search(search, 6)
+    assert model.num_steps == 3
+    assert predictions["ids"].shape == (3, 1, 0)
+    assert predictions["length"].numpy().tolist() == [[0]] * 3
+    assert predictions["score"].numpy().tolist() == [[-np.inf]] * 3
