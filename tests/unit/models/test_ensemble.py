@@ -156,7 +156,7 @@ def test_a_member_that_is_sure_outweighs_one_that_is_not():
 
 def test_members_of_different_dtypes_decode_together(members):
     half = make_member(5, policy="bfloat16")
-    ensemble = Ensemble([half, members[1]], search_of(3, 3))
+    ensemble = Ensemble([half, members[1]], search_of(3, 3, coverage_penalty=0.2))
     found = ensemble.generate(source_of())
     assert found["score"].dtype == tf.float32
     assert np.isfinite(found["score"]).all()

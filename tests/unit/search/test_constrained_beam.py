@@ -252,7 +252,7 @@ def test_more_phrases_than_beams_share_what_there_is():
     assert_all_there(predictions, demands)
 
 
-@pytest.mark.parametrize("search", [greedy(), beam(2)])
+@pytest.mark.parametrize("search", [greedy(), beam(2)], ids=["greedy", "beam"])
 def test_a_search_that_cannot_see_to_phrases_refuses_them(search):
     model = ToyModel(seed=15, num_sentences=1)
     with pytest.raises(ConfigError, match="ConstrainedBeamSearch"):
