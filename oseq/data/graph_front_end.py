@@ -68,10 +68,6 @@ class GraphFrontEnd(tf.Module):
         """Returns the text of target ids: [rows, (T)] int32 to [rows] string."""
         return self._target.decode(ids)
 
-    def decode_source(self, ids: tf.RaggedTensor) -> tf.Tensor:
-        """Returns the text of source ids: [rows, (S)] int32 to [rows] string."""
-        return self._source.decode(ids)
-
 
 def _blank_pattern() -> str:
     """Returns a regular expression of RE2 for what ``text_files.is_blank`` finds."""

@@ -46,14 +46,13 @@ def export_saved_model(
     Returns:
       What the metadata says of this format: ``signatures``.
     """
-    limits = SubBatchLimits(
-        max_tokens=data_layer.params["batch_tokens"],
-        max_sentences=data_layer.params["batch_size"],
-    )
     with tempfile.TemporaryDirectory() as assets:
-        translator = Translator(
-            model, data_layer.in_graph(Path(assets)), data_layer.spec, limits
+        front_end = data_layer.in_graph(Path(assets))
+        limits = SubBatchLimits(
+            max_tokens=data_layer.params["batch_tokens"],
+            max_sentences=data_layer.params["batch_size"],
         )
+        translator = Translator(model, front_end, data_layer.spec, limits)
         functions = {
             name: getattr(translator, name).get_concrete_function()
             for name in ("translate", "translate_ids")
