@@ -73,7 +73,7 @@ SETTINGS = (
     Setting("float32, beam 5, both exact", "float32", 5, None, _ENDLESS),
     Setting("float32, beam 5, oseq exact, CTranslate2 early", "float32", 5, None, 1.0),
     Setting("int8, greedy", "int8", 1, 1.0, 1.0),
-    Setting("int8, beam 5, both stop early", "int8", 5, 1.0, 1.0),
+    Setting("int8, beam 5, both exact", "int8", 5, None, _ENDLESS),
 )
 
 
