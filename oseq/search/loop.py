@@ -66,7 +66,7 @@ def run(
         return tf.size(fixed.place) > 0
 
     def stage(index, capacity, fixed, growing, results):
-        new, capacity = _enlarge(growing, index, capacity, search.num_beams)
+        new, capacity = _enlarge(growing, index, capacity)
         index, new = _make_steps(
             search, step_fn, index, capacity, fixed, new, prune_share
         )
@@ -76,8 +76,7 @@ def run(
             )
             for name, value in search.outcome(new.hypotheses).items()
         }
-        unfinished = tf.where(search.is_alive(new.hypotheses))[:, 0]
-        fixed, new = _select(fixed, new, unfinished, search.num_beams)
+        fixed, new = _take_out_finished(search, fixed, new)
         return index, capacity, fixed, new, new_results
 
     *_, results = tf.while_loop(is_unfinished, stage, start, shape_invariants=shapes)
@@ -178,40 +177,47 @@ def _rows_of(sentences: tf.Tensor, beams: tf.Tensor) -> tf.Tensor:
     return sentences[:, tf.newaxis] * tf.shape(beams)[-1] + beams
 
 
-def _select(
-    fixed: _Fixed, growing: _Growing, sentences: tf.Tensor, num_beams: int
+def _take_out_finished(
+    search: Search, fixed: _Fixed, growing: _Growing
 ) -> tuple[_Fixed, _Growing]:
-    """Returns everything for some of the sentences, [B] int64, alone."""
-    sentences = tf.cast(sentences, tf.int32)
+    """Returns everything without the finished sentences."""
+    unfinished = tf.where(search.is_alive(growing.hypotheses))[:, 0]
+    unfinished = tf.cast(unfinished, tf.int32)
+    rows = tf.reshape(_rows_of(unfinished, tf.range(search.num_beams)), [-1])
 
-    def select(structure):
-        return tf.nest.map_structure(lambda leaf: tf.gather(leaf, sentences), structure)
+    def select(structure, places):
+        return tf.nest.map_structure(lambda leaf: tf.gather(leaf, places), structure)
 
-    rows = tf.reshape(_rows_of(sentences, tf.range(num_beams)), [-1])
-    return select(fixed), _Growing(
-        select(growing.hypotheses),
-        select(growing.lineage),
-        tf.nest.map_structure(lambda leaf: tf.gather(leaf, rows), growing.carry),
-        select(growing.history),
-    )
+    def selected():
+        return select(fixed, unfinished), _Growing(
+            select(growing.hypotheses, unfinished),
+            select(growing.lineage, unfinished),
+            select(growing.carry, rows),
+            select(growing.history, unfinished),
+        )
+
+    is_whole = tf.size(unfinished) == tf.size(fixed.place)
+    return tf.cond(is_whole, lambda: (fixed, growing), selected)
 
 
 def _enlarge(
-    growing: _Growing, index: tf.Tensor, capacity: tf.Tensor, num_beams: int
+    growing: _Growing, index: tf.Tensor, capacity: tf.Tensor
 ) -> tuple[_Growing, tf.Tensor]:
     """Gives the histories more places if they are full."""
-    more = tf.where(index == capacity, _PLACES, 0)
     # Not beyond the end of the search.
-    more = tf.minimum(more, tf.shape(growing.lineage)[2] - capacity)
+    more = tf.minimum(_PLACES, tf.shape(growing.lineage)[2] - capacity)
 
     def enlarge(leaf):
-        padding = [
-            [0, more] if axis == 2 else [0, 0] for axis in range(leaf.shape.rank)
-        ]
-        return tf.pad(leaf, padding)
+        axes = range(leaf.shape.rank)
+        return tf.pad(leaf, [[0, more] if axis == 2 else [0, 0] for axis in axes])
 
-    history = tf.nest.map_structure(enlarge, growing.history)
-    return growing._replace(history=history), capacity + more
+    def enlarged():
+        return tf.nest.map_structure(enlarge, growing.history), capacity + more
+
+    history, capacity = tf.cond(
+        index == capacity, enlarged, lambda: (growing.history, capacity)
+    )
+    return growing._replace(history=history), capacity
 
 
 def _shapes_of(growing: _Growing) -> _Growing:
