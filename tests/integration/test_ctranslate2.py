@@ -65,5 +65,7 @@ def test_beam_search_and_scores_are_the_same_on_both_sides(trained):
         pairs = list(compare(trained.model, trained.data_layer, folder, settings[name]))
         assert len(pairs) == 20
         outcome = outcome_of(pairs, [""] * 20)
-        assert outcome.share == 1.0, name
+        # All but what CTranslate2 cuts at the longest length, which oseq ends by EOS.
+        assert outcome.better == outcome.their_better == 0, name
+        assert outcome.share >= 0.9, name
         assert outcome.difference < 1e-4, name
