@@ -145,7 +145,7 @@ class TransformerDecoder(AutoregressiveDecoder):
         past = masks.lineage_mask(lineage)
         outputs = self.input_layer(ids[:, tf.newaxis], index)  # [N, 1, H]
         outputs = tf.reshape(outputs, [-1, num_beams, self.params["hidden_size"]])
-        histories = []
+        histories, alignments = [], []
         for layer, source, history in zip(
             self.stack, memory["layers"], state["history"], strict=True
         ):
@@ -153,11 +153,12 @@ class TransformerDecoder(AutoregressiveDecoder):
                 outputs, index, history, past, source, memory["visible"]
             )
             histories.append(history)
+            alignments.append(alignment)
         if self.final_norm:
             outputs = self.final_norm(outputs)
-        logits = _logits(outputs, self._output_kernel())  # [B, K, V]
-        alignment = tf.reduce_mean(alignment, axis=1)  # [B, K, S]
-        return tf.reshape(logits, [-1, self.spec.target_vocab_size]), {
+        rows = tf.reshape(outputs, [-1, self.params["hidden_size"]])  # [N, H]
+        alignment = self._alignment(alignments)  # [B, K, S]
+        return _project(rows, self._output_kernel()), {
             "memory": memory,
             "carry": (),
             "history": histories,
@@ -203,6 +204,10 @@ def _padding_mask(encoder_output: EncoderOutput) -> tf.Tensor:
 def _logits(inputs: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
     """Args: inputs: [B, T, H]; kernel: [V, H]. Returns: [B, T, V] float32."""
     shape = tf.shape(inputs)
-    rows = tf.reshape(inputs, [-1, inputs.shape[-1]])
-    logits = tf.cast(tf.matmul(rows, kernel, transpose_b=True), tf.float32)
-    return tf.reshape(logits, [shape[0], shape[1], kernel.shape[0]])
+    rows = _project(tf.reshape(inputs, [-1, inputs.shape[-1]]), kernel)
+    return tf.reshape(rows, [shape[0], shape[1], kernel.shape[0]])
+
+
+def _project(rows: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
+    """Args: rows: [N, H]; kernel: [V, H]. Returns: [N, V] float32."""
+    return tf.cast(tf.matmul(rows, kernel, transpose_b=True), tf.float32)
