@@ -24,7 +24,11 @@ from oseq.config.config import Config
 from oseq.config.options import Options
 from oseq.config.params import ConfigError, schema_of
 from oseq.data.data_layer import DataLayer
-from oseq.devices import prepare_devices, usable_precision
+from oseq.devices import (
+    prepare_devices,
+    share_cores_among_batches,
+    usable_precision,
+)
 from oseq.distributed.worker import SingleWorker, Worker
 from oseq.models.ensemble import Ensemble
 from oseq.models.model import Model
@@ -116,6 +120,7 @@ def build_trained_model(config: Config, mode: str, options: Options) -> TrainedM
     params = config.params(mode)
     worker = build_worker(params)
     prepare_devices(params, worker)
+    share_cores_among_batches()
     path = find_checkpoint(params, options)
     others = find_members(options.ensemble, mode, path)
     config = _with_trained_front_end(config, Path(params["logdir"]), mode)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from oseq.distributed.worker import Worker
 from oseq.precision import PRECISIONS, Precision, get_precision
 
 _BFLOAT16_CAPABILITY = (8, 0)  # NVIDIA Ampere
+_MOST_SIDE_BY_SIDE = 8  # batches, each with memory of its own
 _log = logging.getLogger(__name__)
 
 
@@ -42,6 +44,40 @@ def prepare_devices(params: Mapping[str, Any], worker: Worker) -> None:
     tf.config.set_visible_devices([gpu], "GPU")
     tf.config.experimental.set_memory_growth(gpu, True)
     tf.config.experimental.enable_tensor_float_32_execution(True)
+
+
+def num_side_by_side() -> int:
+    """Returns how many batches a process should search at a time.
+
+    The products of one step of a search are too small for several cores, so each core
+    has a batch of its own. A GPU has one batch at a time.
+    """
+    if tf.config.get_visible_devices("GPU"):
+        return 1
+    return min(_num_cores(), _MOST_SIDE_BY_SIDE)
+
+
+def share_cores_among_batches() -> None:
+    """Lets each operation have the cores of one of the batches that run side by side.
+
+    Without it, every operation is cut into parts for all cores, and the batches wait
+    for each other. To be called before TensorFlow computes anything: what has started
+    keeps its threads.
+    """
+    num_batches = num_side_by_side()
+    if num_batches == 1:
+        return
+    try:
+        tf.config.threading.set_intra_op_parallelism_threads(
+            _num_cores() // num_batches
+        )
+        tf.config.threading.set_inter_op_parallelism_threads(num_batches)
+    except RuntimeError:  # it has started
+        _log.debug("TensorFlow has started: batches share all threads")
+
+
+def _num_cores() -> int:
+    return len(os.sched_getaffinity(0))
 
 
 def usable_precision(dtype: Any) -> Precision:

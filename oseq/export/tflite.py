@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ import tensorflow as tf
 from oseq.config.params import ConfigError
 from oseq.contracts import Batch, Predictions, Source
 from oseq.data.data_layer import DataLayer
+from oseq.decoders.decoder import Decoder
 from oseq.export.export_error import ExportError
+from oseq.layers.attention import SelfAttention
 from oseq.models.encoder_decoder import EncoderDecoderModel, request_of
 from oseq.models.model import Model
 from oseq.search.greedy import GreedySearch
@@ -63,7 +66,8 @@ def export_tflite(
             "search_params/no_repeat_ngram_size: TFLite fails on the empty tensors "
             "that it begins with; set it to 0, or use --export_format=saved_model"
         )
-    content = _converted(model)
+    with _copied_histories(model.decoder):
+        content = _converted(model)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MODEL).write_bytes(content)
     for key, path in data_layer.front_end_files().items():
@@ -115,6 +119,21 @@ def _greedy_search(model: EncoderDecoderModel) -> Callable[[Batch], Predictions]
         return search.search(model.decoder.step, state, request_of(batch, encoded))
 
     return generate
+
+
+@contextlib.contextmanager
+def _copied_histories(decoder: Decoder) -> Iterator[None]:
+    """Lets the decoder do without writing in place, which TFLite cannot."""
+    layers = [
+        layer for layer in decoder._flatten_layers() if isinstance(layer, SelfAttention)
+    ]
+    for layer in layers:
+        layer.writes_in_place = False
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer.writes_in_place = True
 
 
 def _converted(model: EncoderDecoderModel) -> bytes:

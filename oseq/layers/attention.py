@@ -98,6 +98,8 @@ class _MultiHeadAttention(Composite):
 class SelfAttention(_MultiHeadAttention):
     """Attention of a sequence to itself, in one pass or step by step."""
 
+    writes_in_place = True  # False for runtimes that cannot, such as TFLite
+
     def __init__(self, hidden_size: int, *args, **kwargs):
         super().__init__(hidden_size, *args, **kwargs)
         self.query_key_value = Linear(
@@ -140,15 +142,18 @@ class SelfAttention(_MultiHeadAttention):
           outputs [B, K, H], and the history with this position in it.
         """
         query, key, value = self.split_heads(self.query_key_value(inputs), 3)
+        write = write_in_place if self.writes_in_place else write_to_copy
         history = KeyValue(
-            _write(history.key, index, key), _write(history.value, index, value)
+            write(history.key, index, key), write(history.value, index, value)
         )
         shape = [tf.shape(key)[0], self.num_heads, -1, self.head_size]
         written = KeyValue(*(tf.reshape(part, shape) for part in history))
         return self.attend(query, written, visible, training=False)[0], history
 
 
-def _write(history: tf.Tensor, index: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
+def write_in_place(
+    history: tf.Tensor, index: tf.Tensor, values: tf.Tensor
+) -> tf.Tensor:
     """Returns ``history`` with ``values`` at position ``index``, in the same memory.
 
     ``tf.tensor_scatter_nd_update`` copies all of the history first, which costs more
@@ -168,6 +173,13 @@ def _write(history: tf.Tensor, index: tf.Tensor, values: tf.Tensor) -> tf.Tensor
         v=tf.reshape(values, [-1, size]),
     )
     return tf.reshape(rows, shape)
+
+
+def write_to_copy(history: tf.Tensor, index: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
+    """Returns what ``write_in_place`` returns, and leaves ``history`` as it is."""
+    is_here = tf.range(tf.shape(history)[2]) == index
+    values = tf.expand_dims(values, 2)  # [B, A, 1, K, D]
+    return tf.where(tf.reshape(is_here, [1, 1, -1, 1, 1]), values, history)
 
 
 class CrossAttention(_MultiHeadAttention):

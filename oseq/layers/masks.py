@@ -15,8 +15,8 @@ def padding_mask(length: tf.Tensor, max_length: tf.Tensor) -> tf.Tensor:
       length: [B] int32.
       max_length: scalar int32, S.
     """
-    mask = tf.sequence_mask(tf.maximum(length, 1), max_length)  # [B, S]
-    return mask[:, tf.newaxis, tf.newaxis, :]
+    length = tf.maximum(length, 1)[:, tf.newaxis, tf.newaxis]
+    return tf.sequence_mask(length, max_length)
 
 
 def causal_mask(length: tf.Tensor) -> tf.Tensor:
@@ -37,6 +37,7 @@ def lineage_mask(lineage: tf.Tensor) -> tf.Tensor:
       lineage: [B, K, T] int32, the beam that wrote each position; -1: nobody yet.
     """
     num_beams = lineage.shape[1]
-    mask = lineage[..., tf.newaxis] == tf.range(num_beams)  # [B, K, T, K]
+    # Not [..., tf.newaxis]: TFLite has no slice that makes a fourth axis.
+    mask = tf.expand_dims(lineage, -1) == tf.range(num_beams)  # [B, K, T, K]
     shape = tf.shape(lineage)
     return tf.reshape(mask, [shape[0], 1, num_beams, shape[2] * num_beams])

@@ -25,7 +25,7 @@ StepFunction = Callable[
 
 # Places that a history is enlarged by. Steps read all places, written or not, but
 # need not cut out the written ones, which would copy them.
-_PLACES = 16
+_PLACES = 8
 
 
 class _Fixed(NamedTuple):
@@ -128,8 +128,10 @@ def _make_steps(
 
     def step(index, growing):
         new = _step(search, step_fn, index, capacity, fixed, growing)
-        # A step function may know less of its shapes than a loop wants to.
-        return index + 1, tf.nest.map_structure(tf.ensure_shape, new, shapes)
+        # A step function may know less of its shapes than a loop wants to. TFLite has
+        # no tf.ensure_shape.
+        tf.nest.map_structure(lambda leaf, shape: leaf.set_shape(shape), new, shapes)
+        return index + 1, new
 
     return tf.while_loop(
         go_on, step, (index, growing), shape_invariants=(tf.TensorShape([]), shapes)

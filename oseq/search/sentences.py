@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fractions
 from collections.abc import Mapping
 from typing import Any, NamedTuple, NotRequired, TypedDict
 
@@ -53,16 +54,14 @@ def make_sentences(params: Mapping[str, Any], request: Request) -> Sentences:
     """
     source_length = request["source_length"]
     shortest = tf.maximum(
-        tf.math.ceil(_times(source_length, params["min_length_ratio"])),
-        params["min_length"],
+        -_times(-source_length, params["min_length_ratio"]), params["min_length"]
     )
     longest = (
-        tf.math.floor(_times(source_length, params["max_length_ratio"]))
+        _times(source_length, params["max_length_ratio"])
         + params["extra_decode_length"]
     )
     if params["max_length"] is not None:
         longest = tf.minimum(longest, params["max_length"])
-    longest = tf.cast(longest, tf.int32)
     prefix, phrases = request.get("prefix", ()), request.get("phrases", ())
     if prefix:
         longest = tf.maximum(longest, prefix["length"])
@@ -71,14 +70,15 @@ def make_sentences(params: Mapping[str, Any], request: Request) -> Sentences:
         if prefix:
             needed += prefix["length"]
         longest = tf.maximum(longest, needed)
-    shortest = tf.minimum(tf.cast(shortest, tf.int32), longest)
+    shortest = tf.minimum(shortest, longest)
     return Sentences(
         request["id"], shortest, longest, request["source_mask"], prefix, phrases
     )
 
 
 def _times(length: tf.Tensor, ratio: float) -> tf.Tensor:
-    # float64: 10 * 1.1 must not become 11.000001, whose ceiling is 12.
-    product = tf.cast(length, tf.float64) * ratio
-    nearest = tf.math.round(product)
-    return tf.where(tf.abs(product - nearest) < 1e-9, nearest, product)
+    """Returns the floor of the product, [B] int32."""
+    # As a fraction: 10 * 1.1 must not become 11.000001, whose ceiling is 12.
+    # In int32, like all lengths: TFLite divides no others.
+    fraction = fractions.Fraction(ratio).limit_denominator(1000)
+    return length * fraction.numerator // fraction.denominator

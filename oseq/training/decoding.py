@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import collections
+import concurrent.futures
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import keras
@@ -13,6 +15,7 @@ from tqdm import tqdm
 from oseq.contracts import Batch, Predictions
 from oseq.data.data_layer import DataLayer
 from oseq.data.word_alignment import AlignedText
+from oseq.devices import num_side_by_side
 from oseq.distributed.worker import Worker
 
 
@@ -34,6 +37,26 @@ def compile_for(
     return tf.function(
         function, input_signature=[dataset.element_spec], autograph=False
     )
+
+
+def side_by_side(
+    function: Callable[[Batch], Any], batches: Iterable[Batch]
+) -> Iterator[tuple[Batch, Any]]:
+    """Yields each batch with what ``function`` makes of it, in the order of batches.
+
+    See ``devices.num_side_by_side`` for how many there are at a time.
+    """
+    num_parallel = num_side_by_side()
+    running: collections.deque[tuple[Batch, concurrent.futures.Future[Any]]]
+    running = collections.deque()
+    with concurrent.futures.ThreadPoolExecutor(num_parallel) as pool:
+        for batch in batches:
+            running.append((batch, pool.submit(function, batch)))
+            if len(running) > num_parallel:
+                first, outcome = running.popleft()
+                yield first, outcome.result()
+        for batch, outcome in running:
+            yield batch, outcome.result()
 
 
 def generate_aligned(model: keras.layers.Layer, batch: Batch) -> Predictions:

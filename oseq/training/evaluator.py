@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -18,6 +19,7 @@ from oseq.training.decoding import (
     compile_for,
     generate_aligned,
     hypotheses_of,
+    side_by_side,
     with_progress,
 )
 
@@ -80,12 +82,13 @@ class Evaluator:
         """Returns the same evaluation on all workers, which must call it together."""
         sums: dict[str, float] = collections.defaultdict(float)  # float64
         results: list[Result] = []
-        for batch in with_progress(
+        batches = with_progress(
             self._dataset, self._data_layer, self._worker, "evaluating"
-        ):
-            for name, value in self._loss(batch).items():
+        )
+        for batch, (losses, predictions) in side_by_side(self._judge, batches):
+            for name, value in losses.items():
                 sums[name] += float(value)
-            results += self._decode(batch)
+            results += self._results_of(batch, predictions)
         gathered = self._worker.gather_objects((dict(sums), results))
         by_id = {result.id: result for _, part in gathered for result in part}
         ordered = [by_id[identity] for identity in sorted(by_id)]
@@ -95,15 +98,18 @@ class Evaluator:
     def sample(self, num_examples: int) -> list[Result]:
         """Returns the decoded beginning of this worker's first batch."""
         batch = next(iter(self._dataset))
-        return self._decode(batch)[:num_examples]
+        return self._results_of(batch, self._generate(batch))[:num_examples]
 
     def _loss_of(self, batch: Batch) -> dict[str, tf.Tensor]:
         output = self._model.compute_loss(batch, training=False)
         return {"total": output.total, "weight": output.weight, **output.parts}
 
-    def _decode(self, batch: Batch) -> list[Result]:
+    def _judge(self, batch: Batch) -> tuple[dict[str, tf.Tensor], Any]:
+        return self._loss(batch), self._generate(batch)
+
+    def _results_of(self, batch: Batch, predictions: Any) -> list[Result]:
         identities = batch["id"].numpy().tolist()
-        hypotheses = hypotheses_of(self._generate(batch), batch, self._data_layer)
+        hypotheses = hypotheses_of(predictions, batch, self._data_layer)
         return [
             Result(
                 id=identity,

@@ -18,6 +18,7 @@ from oseq.training.decoding import (
     compile_for,
     generate_aligned,
     hypotheses_of,
+    side_by_side,
     with_progress,
 )
 from oseq.training.line_order import in_line_order, of_all_workers
@@ -74,8 +75,9 @@ class Inference:
             if self._with_alignments or data_layer.replaces_unknown:
                 generate = functools.partial(generate_aligned, self._model)
             self._generate = compile_for(generate, dataset)
-        for batch in with_progress(dataset, data_layer, self._worker, "decoding"):
-            found = hypotheses_of(self._generate(batch), batch, data_layer)
+        batches = with_progress(dataset, data_layer, self._worker, "decoding")
+        for batch, predictions in side_by_side(self._generate, batches):
+            found = hypotheses_of(predictions, batch, data_layer)
             for identity, (texts, scores, alignments) in zip(
                 batch["id"].numpy().tolist(), found, strict=True
             ):

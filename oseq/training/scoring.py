@@ -10,7 +10,7 @@ import numpy as np
 from oseq.data.data_layer import DataLayer
 from oseq.distributed.worker import Worker
 from oseq.models.model import Model
-from oseq.training.decoding import compile_for, with_progress
+from oseq.training.decoding import compile_for, side_by_side, with_progress
 from oseq.training.line_order import in_line_order, of_all_workers
 
 
@@ -45,8 +45,9 @@ def _scores(model: Model, data_layer: DataLayer, worker: Worker) -> Iterator[Pai
     dataset = data_layer.dataset()
     # The alignment is left out of the graph.
     score = compile_for(lambda batch: model.score(batch).log_probability, dataset)
-    for batch in with_progress(dataset, data_layer, worker, "scoring"):
-        totals = score(batch).numpy().sum(axis=1, dtype=np.float64)
+    batches = with_progress(dataset, data_layer, worker, "scoring")
+    for batch, found in side_by_side(score, batches):
+        totals = found.numpy().sum(axis=1, dtype=np.float64)
         yield from map(
             PairScore,
             batch["id"].numpy().tolist(),

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 import tensorflow as tf
 
 from oseq.config.params import ConfigError
-from oseq.devices import prepare_devices, usable_precision
+from oseq.devices import (
+    num_side_by_side,
+    prepare_devices,
+    share_cores_among_batches,
+    usable_precision,
+)
 from oseq.distributed.worker import SingleWorker
 
 
@@ -103,3 +110,32 @@ def test_other_modes_stay_on_old_gpus(monkeypatch, dtype):
     FakeGpus(monkeypatch, "a", (7, 0))
 
     assert usable_precision(dtype).name == dtype
+
+
+def test_each_core_has_a_batch_of_its_own_but_a_gpu_has_one(monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: range(3))
+    assert num_side_by_side() == 3
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: range(48))
+    assert num_side_by_side() == 8
+    FakeGpus(monkeypatch, ["GPU:0"])
+    assert num_side_by_side() == 1
+
+
+def test_operations_get_the_cores_of_one_batch(monkeypatch):
+    asked = {}
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: range(24))
+    for kind in ("intra", "inter"):
+        name = f"set_{kind}_op_parallelism_threads"
+        monkeypatch.setattr(
+            tf.config.threading, name, functools.partial(asked.__setitem__, kind)
+        )
+    share_cores_among_batches()
+    assert asked == {"intra": 3, "inter": 8}
+
+
+def test_a_tensorflow_that_has_started_keeps_its_threads(monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: range(2))
+    tf.constant(1.0) + 1.0
+    before = tf.config.threading.get_intra_op_parallelism_threads()
+    share_cores_among_batches()
+    assert tf.config.threading.get_intra_op_parallelism_threads() == before

@@ -15,7 +15,7 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 # Each layer may import its own parts and those of the layers before it.
 LAYERS = (
     {"contracts"},
-    {"config", "precision", "metrics", "distributed"},
+    {"config", "precision", "metrics", "distributed", "devices"},
     {"component", "layers", "optimizers", "search"},
     {"encoders", "decoders", "losses", "data"},
     {"models"},
@@ -24,7 +24,6 @@ LAYERS = (
         "build",
         "build_ensemble",
         "build_hooks",
-        "devices",
         "modes",
         "quiet_import",
         "cli",
