@@ -1,157 +1,62 @@
-"""Decoding speed: ``python -m tests.benchmarks.decoding --logdir=RUN``.
+"""Decoding speed: ``python -m tests.benchmarks.decoding [--logdir=RUN]``.
 
-Translates Multi30k's test_2016_flickr with the model that a training run left in
-RUN: beam search and greedy, in both dtypes, by turns. Random weights would end
-sentences anywhere, so without a trained model there is nothing to measure.
+Translates Multi30k's test_2016_flickr by the model that a training run left in RUN,
+or else by one that is trained first, once: with oseq from the checkpoint, with its
+SavedModel and with CTranslate2, all by the same search. Then with one fast part of
+oseq's at a time left out. Random weights would end sentences anywhere; only
+Transformer base, which is made to write as many tokens as it reads, has such.
 """
 
 from __future__ import annotations
 
-import gzip
-import json
-import statistics
-import time
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from tests.benchmarks.report import (
-    find_multi30k,
-    make_parser,
-    missing_multi30k,
-    print_table,
-    run_module,
-)
-from tests.benchmarks.workloads import DTYPES
+from tests.benchmarks.decoding_gains import print_base, print_gains
+from tests.benchmarks.decoding_sides import SidesBenchmark
+from tests.benchmarks.report import find_multi30k, make_parser, missing_multi30k
+from tests.benchmarks.runs import add_logdir, base_run, trained_run
+from tests.benchmarks.translation import Corpus, beam_search, greedy_search
 
-# Rounds and lines; None: all 1,000.
-PLAN = (3, None)
-QUICK_PLAN = (1, 50)
-BEAM_SIZES = (5, 1)
-TEST_SET = "test_2016_flickr"
+# CTranslate2's rule by default: as many complete hypotheses as there are beams.
+BEAM_SIZE, PATIENCE = 5, 1.0
 
 
-class Corpus(NamedTuple):
-    """The test set: line n of the references answers line n of the sources."""
+class Plan(NamedTuple):
+    """How much is measured."""
 
-    sources: list[str]
-    references: list[str]
-
-    @classmethod
-    def read(cls, folder: Path, num_lines: int | None) -> Corpus:
-        """Returns the first lines, or all of them for None."""
-        texts = (
-            gzip.decompress((folder / f"{TEST_SET}.{language}.gz").read_bytes())
-            for language in ("en", "de")
-        )
-        return cls(
-            *(
-                text.decode().removesuffix("\n").split("\n")[:num_lines]
-                for text in texts
-            )
-        )
+    rounds: int
+    lines: int | None  # None: all 1,000
+    latency: Mapping[int, int]  # lines, by batch size
+    base_lines: int
 
 
-class Decoder:
-    """A trained model in one dtype with one beam size, compiled by a first pass.
-
-    Attributes:
-      bleu: its score; a fast decoder must also be right.
-      sentences, tokens: what it puts out, tokens without EOS, each pass the same.
-      seconds: of each pass over the test set, from ids to text.
-    """
-
-    def __init__(self, logdir: Path, corpus: Corpus, dtype: str, beam_size: int):
-        from oseq.build import build_trained_model
-        from oseq.config.loader import load_config
-        from oseq.config.options import Options
-        from oseq.config.overrides import parse_overrides
-        from oseq.training.inference import Inference
-
-        overrides = [
-            *(f"--logdir={logdir}", f"--dtype={dtype}"),
-            f"--search_params/beam_size={beam_size}",
-            "--data_layer_params/source_file=None",
-        ]
-        config = load_config(logdir / "config.yaml", parse_overrides(overrides))
-        config.check("infer")
-        trained = build_trained_model(config, "infer", Options())
-        self._data_layer = trained.data_layer.with_lines(corpus.sources)
-        self._inference = Inference(trained.model, trained.worker)
-        self.name = f"{dtype}, {'greedy' if beam_size == 1 else f'beam {beam_size}'}"
-        self.seconds: list[float] = []
-        answers = self._decode()
-        self.bleu = _bleu(trained.model, answers, corpus.references)
-        self.sentences = len(answers)
-        self.tokens = self._count_tokens(answers)
-
-    def measure(self) -> None:
-        start = time.perf_counter()
-        self._decode()
-        self.seconds.append(time.perf_counter() - start)
-
-    def row(self) -> list[str]:
-        seconds = statistics.median(self.seconds)
-        rates = [f"{n / seconds:,.0f}" for n in (self.sentences, self.tokens)]
-        return [self.name, *rates, f"{self.bleu:.1f}"]
-
-    def _decode(self) -> list[Any]:
-        return list(self._inference.answers(self._data_layer))
-
-    def _count_tokens(self, answers: list[Any]) -> int:
-        """Counts the tokens of the output text; the vocabulary is a joint one."""
-        layer = self._data_layer.with_lines(
-            [answer.hypotheses[0] for answer in answers]
-        )
-        lengths = [batch["source"]["length"].numpy() for batch in layer.dataset()]
-        return sum(int((length - 1).sum()) for length in lengths)
-
-
-def _bleu(model: Any, answers: list[Any], references: list[str]) -> float:
-    from oseq.contracts import Result
-
-    results = [
-        Result(answer.id, "", reference, answer.hypotheses, answer.scores)
-        for answer, reference in zip(answers, references, strict=True)
-    ]
-    return model.evaluate(results)["BLEU"]
-
-
-def _measure(logdir: Path, corpus: Corpus, rounds: int) -> list[list[str]]:
-    """Returns the table's rows; speeds are medians over the rounds."""
-    decoders = [
-        Decoder(logdir, corpus, dtype, beam_size)
-        for dtype in DTYPES
-        for beam_size in BEAM_SIZES
-    ]
-    for _ in range(rounds):
-        for decoder in decoders:
-            decoder.measure()
-    return [decoder.row() for decoder in decoders]
+PLAN = Plan(3, None, {1: 100, 32: 320}, 256)
+QUICK_PLAN = Plan(1, 16, {1: 2, 32: 16}, 8)
 
 
 def main() -> None:
     parser = make_parser(__doc__)
-    parser.add_argument("--logdir", type=Path, help="run of a trained tiny model")
-    parser.add_argument("--json", action="store_true", help="print rows as JSON")
+    add_logdir(parser)
     arguments = parser.parse_args()
     folder = find_multi30k()
-    if arguments.logdir is None:
-        print("skipped: no trained model, name its run by --logdir")
-        return
     if folder is None:
         print(f"skipped: {missing_multi30k()}")
         return
-    logdir = arguments.logdir.resolve()
-    if arguments.json:
-        rounds, num_lines = QUICK_PLAN if arguments.quick else PLAN
-        corpus = Corpus.read(folder, num_lines)
-        print(json.dumps(_measure(logdir, corpus, rounds)))
-        return
-    flags = ["--quick"] if arguments.quick else []
-    rows = run_module(
-        "tests.benchmarks.decoding", f"--logdir={logdir}", "--json", *flags
-    )
-    print_table([TEST_SET, "sentences/s", "target tokens/s", "BLEU"], rows)
+    plan = QUICK_PLAN if arguments.quick else PLAN
+    logdir = (arguments.logdir or trained_run(folder, arguments.quick)).resolve()
+    corpus = Corpus.read(folder, plan.lines)
+    beam = beam_search(BEAM_SIZE, PATIENCE)
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        sides = SidesBenchmark(logdir, corpus, plan.rounds, plan.latency, place)
+        for search in (beam, greedy_search()):
+            sides.run(search)
+        print_gains(logdir, corpus.sources, beam, plan.rounds)
+        lines = corpus.sources[: plan.base_lines]
+        print_base(base_run(place), lines, beam, plan.rounds)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""oseq beside CTranslate2: ``python -m tests.benchmarks.parity --logdir=RUN``.
+"""oseq beside CTranslate2: ``python -m tests.benchmarks.parity [--logdir=RUN]``.
 
-Exports the model that a training run left in RUN, translates Multi30k's
-test_2016_flickr with oseq and with CTranslate2, an independent implementation, and
-says how many translations are the same, and of the others whose is the better one
-by the score that both give.
+Exports the model that a training run left in RUN, or else one that is trained first,
+translates Multi30k's test_2016_flickr with oseq and with CTranslate2, an independent
+implementation, and says how many translations are the same, and of the others whose
+is the better one by the score that both give.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.benchmarks.decoding import TEST_SET, Corpus
 from tests.benchmarks.report import (
     find_multi30k,
     make_parser,
@@ -22,9 +21,14 @@ from tests.benchmarks.report import (
     print_table,
     say,
 )
-
-# Most tokens of a translation, on both sides.
-LONGEST = 60
+from tests.benchmarks.runs import add_logdir, trained_run
+from tests.benchmarks.translation import (
+    TEST_SET,
+    Corpus,
+    beam_params,
+    ctranslate2_options,
+    load_trained,
+)
 
 
 class Setting(NamedTuple):
@@ -37,30 +41,13 @@ class Setting(NamedTuple):
     patience: float
 
     def search_params(self) -> dict[str, Any]:
-        """Returns the search of oseq: scores over length, which counts the EOS."""
-        return {
-            "beam_size": self.beam_size,
-            "alpha": 1.0,
-            "length_penalty": "average",
-            "patience": self.oseq_patience,
-            "max_length": LONGEST,
-            "extra_decode_length": LONGEST,
-        }
+        return beam_params(self.beam_size, self.oseq_patience)
 
     def options(self) -> dict[str, Any]:
-        """Returns what means the same to CTranslate2.
-
-        It counts the EOS only where it returns it, and wants one token more than the
-        longest translation has: the EOS.
-        """
+        """Returns the same for CTranslate2, which returns all that it has found."""
         return {
-            "beam_size": self.beam_size,
+            **ctranslate2_options(self.beam_size, self.patience),
             "num_hypotheses": self.beam_size,
-            "length_penalty": 1.0,
-            "patience": self.patience,
-            "return_end_token": True,
-            "min_decoding_length": 0,
-            "max_decoding_length": LONGEST + 1,
             "return_scores": True,
         }
 
@@ -191,19 +178,9 @@ def outcome_of(pairs: list[Pair], references: list[str]) -> Outcome:
 
 def _measure(logdir: Path, corpus: Corpus) -> Iterator[list[str]]:
     """Yields the table's rows."""
-    from oseq.build import build_trained_model
-    from oseq.config.loader import load_config
-    from oseq.config.options import Options
-    from oseq.config.overrides import parse_overrides
     from oseq.export.ctranslate2 import export_ctranslate2
 
-    overrides = [
-        *(f"--logdir={logdir}", "--dtype=float32"),
-        "--data_layer_params/source_file=None",
-    ]
-    config = load_config(logdir / "config.yaml", parse_overrides(overrides))
-    config.check("infer")
-    trained = build_trained_model(config, "infer", Options())
+    trained = load_trained(logdir, "--dtype=float32")
     data_layer = trained.data_layer.with_lines(corpus.sources)
     with tempfile.TemporaryDirectory() as place:
         for setting in SETTINGS:
@@ -219,17 +196,15 @@ def _measure(logdir: Path, corpus: Corpus) -> Iterator[list[str]]:
 
 def main() -> None:
     parser = make_parser(__doc__)
-    parser.add_argument("--logdir", type=Path, help="run of a trained tiny model")
+    add_logdir(parser)
     arguments = parser.parse_args()
     folder = find_multi30k()
-    if arguments.logdir is None:
-        print("skipped: no trained model, name its run by --logdir")
-        return
     if folder is None:
         print(f"skipped: {missing_multi30k()}")
         return
+    logdir = arguments.logdir or trained_run(folder, arguments.quick)
     corpus = Corpus.read(folder, 50 if arguments.quick else None)
-    rows = list(_measure(arguments.logdir.resolve(), corpus))
+    rows = list(_measure(logdir.resolve(), corpus))
     header = ["same", "BLEU", "theirs", "better", "theirs", "score differs by"]
     print_table([TEST_SET, *header], rows)
 

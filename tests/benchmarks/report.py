@@ -75,6 +75,24 @@ def run_module(module: str, *arguments: object) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def run_oseq(*arguments: object) -> str:
+    """Runs oseq's own command; returns what it printed.
+
+    Raises:
+      SystemExit: it failed; shows what it had to say.
+    """
+    done = subprocess.run(
+        [sys.executable, "run.py", *map(str, arguments)],
+        cwd=REPOSITORY,
+        env=child_environment(),
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode != 0:
+        raise SystemExit(f"run.py failed:\n{done.stderr[-3000:]}")
+    return done.stdout
+
+
 def say(message: str) -> None:
     """Tells the progress, apart from the results on standard output."""
     print(message, file=sys.stderr, flush=True)

@@ -7,17 +7,10 @@ cache.
 from __future__ import annotations
 
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 
-from tests.benchmarks.report import (
-    REPOSITORY,
-    child_environment,
-    make_parser,
-    print_table,
-)
+from tests.benchmarks.report import make_parser, print_table, run_oseq
 from tests.benchmarks.workloads import EXAMPLE, arguments_of
 
 ROUNDS = 3
@@ -34,23 +27,14 @@ PHASES = (
 def measure_start() -> dict[str, float]:
     """Returns moments of one run of a single update, in seconds since the epoch."""
     with tempfile.TemporaryDirectory() as logdir:
-        command = [
-            *(sys.executable, "run.py", f"--config_file={EXAMPLE}", "--mode=train"),
-            *("--max_steps=1", f"--logdir={logdir}/run", f"--hooks=[{_CLOCK}]"),
-            *arguments_of("tiny"),
-        ]
         started = time.time()
-        done = subprocess.run(
-            command,
-            cwd=REPOSITORY,
-            env=child_environment(),
-            capture_output=True,
-            text=True,
+        output = run_oseq(
+            *(f"--config_file={EXAMPLE}", "--mode=train", "--max_steps=1"),
+            *(f"--logdir={logdir}/run", f"--hooks=[{_CLOCK}]"),
+            *arguments_of("tiny"),
         )
         ended = time.time()
-    if done.returncode != 0:
-        raise SystemExit(f"run.py failed:\n{done.stderr[-3000:]}")
-    moments = dict(line.split() for line in done.stdout.splitlines())
+    moments = dict(line.split() for line in output.splitlines())
     clock = {name: float(moment) for name, moment in moments.items()}
     return {"started": started, **clock, "ended": ended}
 

@@ -21,6 +21,11 @@ _BASE_LAYERS = {
 }
 
 
+def short(dtype: str) -> str:
+    """Returns a dtype's name for the reader."""
+    return dtype.removeprefix("mixed_")
+
+
 def arguments_of(size: str, cache: Path | None = None) -> list[str]:
     """Returns the settings of ``tiny`` or ``base`` beside the example config.
 
@@ -34,6 +39,11 @@ def arguments_of(size: str, cache: Path | None = None) -> list[str]:
     cache = cache or cache_dir()
     if size == "tiny":
         return _tiny_data(cache)
+    return base_layers() + _synthetic_data(cache, vocab_size=32_000, mean_length=25)
+
+
+def base_layers() -> list[str]:
+    """Returns the settings that make Transformer base of the example's model."""
     arguments = [
         # The moving average is the example's own; base is the paper's training step.
         "--ema_decay=None",
@@ -42,7 +52,7 @@ def arguments_of(size: str, cache: Path | None = None) -> list[str]:
     ]
     for key, value in _BASE_LAYERS.items():
         arguments += [f"--{side}_params/{key}={value}" for side in _SIDES]
-    return arguments + _synthetic_data(cache, vocab_size=32_000, mean_length=25)
+    return arguments
 
 
 _SIDES = ("encoder", "decoder")
