@@ -49,7 +49,8 @@ def side_by_side(
     num_parallel = num_side_by_side()
     running: collections.deque[tuple[Batch, concurrent.futures.Future[Any]]]
     running = collections.deque()
-    with concurrent.futures.ThreadPoolExecutor(num_parallel) as pool:
+    pool = concurrent.futures.ThreadPoolExecutor(num_parallel)
+    try:
         for batch in batches:
             running.append((batch, pool.submit(function, batch)))
             if len(running) > num_parallel:
@@ -57,6 +58,9 @@ def side_by_side(
                 yield first, outcome.result()
         for batch, outcome in running:
             yield batch, outcome.result()
+    finally:
+        # After a failure or Ctrl-C nobody wants what has not begun.
+        pool.shutdown(cancel_futures=True)
 
 
 def generate_aligned(model: keras.layers.Layer, batch: Batch) -> Predictions:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from oseq.contracts import DataSpec, Scored
 from oseq.data.word_alignment import AlignedText
-from oseq.training.decoding import generate_aligned, hypotheses_of
+from oseq.training import decoding
+from oseq.training.decoding import generate_aligned, hypotheses_of, side_by_side
 
 PREDICTIONS = {
     "ids": tf.constant([[[5, 6], [7, 0]], [[0, 0], [8, 0]]]),
@@ -105,3 +109,60 @@ def test_the_text_is_what_the_data_layer_aligns_or_else_restores():
         (9, [], [12, 15]),
         (9, [8], [18, 21]),
     ]
+
+
+@pytest.fixture
+def two_at_a_time(monkeypatch):
+    monkeypatch.setattr(decoding, "num_side_by_side", lambda: 2)
+
+
+def test_two_batches_run_side_by_side_and_come_out_in_their_order(two_at_a_time):
+    both_run = threading.Barrier(2)
+
+    def double(batch):
+        both_run.wait(timeout=10)  # fails if there is only one at a time
+        return 2 * batch
+
+    found = list(side_by_side(double, range(6)))
+
+    assert found == [(batch, 2 * batch) for batch in range(6)]
+
+
+def test_few_batches_are_made_before_they_are_wanted(two_at_a_time):
+    made = []
+
+    def batches():
+        for batch in range(100):
+            made.append(batch)
+            yield batch
+
+    answers = side_by_side(lambda batch: batch, batches())
+    next(answers)
+
+    assert len(made) == 3  # two that run, and the next one
+    answers.close()
+
+
+def test_a_failure_is_told_as_it_is(two_at_a_time):
+    def fail(batch):
+        raise ValueError(f"no answer for {batch}")
+
+    with pytest.raises(ValueError, match="no answer for 0"):
+        next(side_by_side(fail, range(100)))
+
+
+def test_ctrl_c_waits_for_what_runs_and_begins_nothing_more(two_at_a_time):
+    begun, go_on = [], threading.Event()
+    ctrl_c = threading.main_thread().ident, signal.SIGINT
+
+    def wait(batch):
+        begun.append(batch)
+        if batch == 1:  # 0 and 1 run, 2 is the next one
+            threading.Timer(0.2, signal.pthread_kill, ctrl_c).start()
+            threading.Timer(0.4, go_on.set).start()
+        go_on.wait(timeout=10)
+
+    with pytest.raises(KeyboardInterrupt):
+        next(side_by_side(wait, range(100)))
+
+    assert begun == [0, 1]
