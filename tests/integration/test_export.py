@@ -204,7 +204,7 @@ def test_an_export_that_answers_otherwise_is_refused_and_removed(run, monkeypatc
     monkeypatch.setattr(saved_model, "export_saved_model", write_other_weights)
     outcome = toy.oseq(*ARGUMENTS, "--export_dir=export")
     assert outcome.code == 2
-    assert "export.partial: line 1 of the sample, translate" in outcome.err
+    assert re.search(r"export.partial: line \d+ of the sample, translate", outcome.err)
     assert not list(run.parent.glob("export*"))
 
 
