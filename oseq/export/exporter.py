@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from oseq.data.data_layer import DataLayer
@@ -43,7 +44,8 @@ def export(
     """
     chosen = load_format(export_format, quantization)
     with partial_folder(folder) as partial:
-        details = chosen.write(model, data_layer, partial)
+        with _root_logger_left_alone():
+            details = chosen.write(model, data_layer, partial)
         write_metadata(
             partial,
             export_format=export_format,
@@ -55,3 +57,17 @@ def export(
         _log.info("comparing %d answers with the checkpoint's", sample.num_lines)
         chosen.verify(model, data_layer, partial, sample)
     _log.info("exported to %s", folder)
+
+
+@contextlib.contextmanager
+def _root_logger_left_alone() -> Iterator[None]:
+    """Keeps TensorFlow from giving the root logger a handler if it has none.
+
+    Every line of oseq's log would come twice from then on.
+    """
+    handler = logging.NullHandler()
+    logging.getLogger().addHandler(handler)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(handler)

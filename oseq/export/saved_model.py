@@ -5,13 +5,11 @@ It needs TensorFlow, and tensorflow-text where text is split by SentencePiece.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import logging
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +57,7 @@ def export_saved_model(
             for name in ("translate", "translate_ids")
         }
         signatures = {**functions, "serving_default": functions["translate"]}
-        with _root_logger_left_alone():
-            tf.saved_model.save(translator, str(folder), signatures)
+        tf.saved_model.save(translator, str(folder), signatures)
     return {
         "signatures": {
             name: {
@@ -175,20 +172,6 @@ def _check_close(
             f"{place}: scores {found} differ from the checkpoint's {wanted} by more "
             f"than {tolerance}"
         )
-
-
-@contextlib.contextmanager
-def _root_logger_left_alone() -> Iterator[None]:
-    """Keeps absl from giving the root logger a handler, which it does if it has none.
-
-    Every line of oseq's log would come twice from then on.
-    """
-    handler = logging.NullHandler()
-    logging.getLogger().addHandler(handler)
-    try:
-        yield
-    finally:
-        logging.getLogger().removeHandler(handler)
 
 
 def _inputs_of(function: Any) -> dict[str, tf.TensorSpec]:
