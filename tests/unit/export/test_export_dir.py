@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from oseq.config.params import ConfigError
@@ -56,3 +58,28 @@ def test_a_file_in_the_way_is_refused(tmp_path, name):
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="file is no directory"):
         check_export_dir(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", [".", "../working"])
+def test_the_working_directory_is_refused(tmp_path, monkeypatch, name):
+    (tmp_path / "working").mkdir()
+    monkeypatch.chdir(tmp_path / "working")
+    with pytest.raises(ConfigError, match="export_dir: .* is the working directory"):
+        check_export_dir(Path(name))
+
+
+def test_a_mount_point_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(Path, "is_mount", lambda path: path == tmp_path)
+    with pytest.raises(ConfigError, match="or a mount point"):
+        check_export_dir(tmp_path)
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_link_leads_to_the_export(tmp_path, is_there):
+    if is_there:
+        (tmp_path / "1").mkdir()
+    (tmp_path / "latest").symlink_to("1")
+    write(tmp_path / "latest")
+    assert (tmp_path / "latest").is_symlink()
+    assert (tmp_path / "1" / "file").exists()
+    assert {path.name for path in tmp_path.iterdir()} == {"1", "latest"}
