@@ -38,6 +38,12 @@ class Restrictions:
             raise ConfigError(
                 f"forbidden_ids: {spec.eos_id} is EOS, without which nothing ends"
             )
+        for token in self._forbidden_ids:
+            if not 0 <= token < spec.target_vocab_size:
+                raise ConfigError(
+                    f"forbidden_ids: there is no token {token}, only 0 to "
+                    f"{spec.target_vocab_size - 1}"
+                )
 
     def __call__(
         self,

@@ -11,14 +11,24 @@ import tensorflow as tf
 from oseq.config.params import Param
 from oseq.contracts import Phrases, Prefix
 
+_NO_RATIO = 100  # with ratios below it no length overflows int32
+
 LENGTH_PARAMS = {
     "min_length": Param(int, "least output tokens", 0, minimum=0),
     "min_length_ratio": Param(
-        float, "least output tokens per source token", 0.0, minimum=0
+        float,
+        "least output tokens per source token",
+        0.0,
+        minimum=0,
+        below=_NO_RATIO,
     ),
     "max_length": Param(int, "most output tokens; None: no such limit", minimum=0),
     "max_length_ratio": Param(
-        float, "most output tokens per source token ...", 1.0, minimum=0
+        float,
+        "most output tokens per source token ...",
+        1.0,
+        minimum=0,
+        below=_NO_RATIO,
     ),
     "extra_decode_length": Param(int, "... and this many more", 50, minimum=0),
 }
@@ -52,7 +62,7 @@ def make_sentences(params: Mapping[str, Any], request: Request) -> Sentences:
       params: complete, with ``LENGTH_PARAMS``.
       request: of the caller.
     """
-    source_length = request["source_length"]
+    source_length = tf.convert_to_tensor(request["source_length"])  # NumPy's, eagerly
     shortest = tf.maximum(
         -_times(-source_length, params["min_length_ratio"]), params["min_length"]
     )

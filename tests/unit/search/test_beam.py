@@ -171,6 +171,9 @@ def test_no_sentence_at_all_is_searched_eagerly():
         ({"beam_size": 2, "length_penalty": "gmnt"}, "length_penalty"),
         ({"beam_size": 2, "prune_share": 0}, "prune_share"),
         ({"beam_size": 2, "forbidden_ids": [SPEC.eos_id]}, "forbidden_ids"),
+        ({"beam_size": 2, "forbidden_ids": [-1]}, "no token -1, only 0 to 5"),
+        ({"beam_size": 2, "forbidden_ids": [4, 6]}, "no token 6, only 0 to 5"),
+        ({"beam_size": 2, "max_length_ratio": 1e9}, "max_length_ratio"),
     ],
 )
 def test_senseless_settings_are_refused(params, complaint):

@@ -30,10 +30,11 @@ def test_by_default_a_hypothesis_may_be_empty_or_fifty_longer_than_the_source():
         (100, 1.15, 115, 115),  # 114.99999999999999
         (7, 0.5, 4, 3),
         (0, 1.1, 0, 0),
+        (20_000, 99.999, 1_999_980, 1_999_980),  # the product is 2 * 10^9
     ],
 )
 def test_ratios_are_exact(length, ratio, least, most):
-    params = {"min_length_ratio": ratio, "max_length_ratio": 9.0}
+    params = {"min_length_ratio": ratio, "max_length_ratio": 99.999}
     assert limits([length], params)[0] == [least]
     params = {"max_length_ratio": ratio, "extra_decode_length": 0}
     assert limits([length], params)[1] == [most]

@@ -16,8 +16,8 @@ from oseq.contracts import DataSpec
 from oseq.search.beam import BeamSearch
 from oseq.search.greedy import GreedySearch
 
-SPEC = DataSpec()  # PAD 0, EOS 1, BOS 2
 VOCAB_SIZE = 6  # four of which can be emitted: EOS and 3, 4, 5
+SPEC = DataSpec(target_vocab_size=VOCAB_SIZE)  # PAD 0, EOS 1, BOS 2
 WORDS = (3, 4, 5)
 _NUM_HISTORIES = 97
 _POWERS = [pow(7, age, _NUM_HISTORIES) for age in range(_NUM_HISTORIES)]
