@@ -69,8 +69,10 @@ def checksum(model: Model) -> str:
 def _described(path: Path) -> dict[str, Any]:
     header = checkpoints.read_header(path)
     return {
-        "file": path.name,
+        "file": str(path),
         "step": header.step,
+        # Of the last evaluation when it was written, which may be of an earlier step.
         "metrics": header.notes.get("metrics"),
+        "metrics_step": header.notes.get("metrics_step"),
         "trained_in": header.dtype,
     }

@@ -40,6 +40,7 @@ class EvaluationHook(Hook):
             evaluation = self._evaluator.evaluate()
         self._evaluated_step = trainer.step
         trainer.notes["metrics"] = evaluation.metrics
+        trainer.notes["metrics_step"] = trainer.step  # a checkpoint may be younger
         if trainer.worker.is_chief:
             _log.info("step %d: %s", trainer.step, evaluation)
         trainer.announce(evaluation)

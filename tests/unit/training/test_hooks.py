@@ -62,6 +62,7 @@ def test_the_best_checkpoint_is_kept(tmp_path, metric, values, step):
     assert newest.step == 8
     assert newest.notes["best"] == note
     assert newest.notes["metrics"] == {metric: values[3]}
+    assert newest.notes["metrics_step"] == 8
 
 
 def test_the_best_survives_a_restart(tmp_path):
