@@ -53,13 +53,19 @@ def export_tflite(
       What the metadata says of this format: ``inputs`` and ``outputs``, in their order.
 
     Raises:
-      ConfigError: the model is of another kind, or its search cannot be exported.
+      ConfigError: the model is of another kind or precision, or its search cannot be
+        exported.
       ExportError: TensorFlow's converter refuses the model; names the operations.
     """
     if not isinstance(model, EncoderDecoderModel):
         raise ConfigError(
             f"{type(model).__name__} cannot be exported to TFLite, which is done for "
             "models of one encoder and one decoder; use --export_format=saved_model"
+        )
+    if model.variable_dtype != "float32":
+        raise ConfigError(
+            f"dtype: TFLite has no operations on weights in {model.variable_dtype}; "
+            "use --dtype=float32"
         )
     if model.search.params["no_repeat_ngram_size"]:
         raise ConfigError(

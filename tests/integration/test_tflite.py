@@ -54,13 +54,20 @@ def test_batches_of_any_size_and_length_are_answered(run):
         assert shapes[0][:2] == shapes[1] == shapes[2] == (shape[0], 1)
 
 
-def test_what_it_fails_on_is_refused(run):
-    outcome = toy.oseq(
-        *(*toy.TINY, "--logdir=run", *EXPORT),
-        "--search_params/no_repeat_ngram_size=2",
-    )
+@pytest.mark.parametrize(
+    "argument, message",
+    [
+        (
+            "--search_params/no_repeat_ngram_size=2",
+            "search_params/no_repeat_ngram_size: TFLite fails",
+        ),
+        ("--dtype=mixed_bfloat16", "weights in bfloat16; use --dtype=float32"),
+    ],
+)
+def test_what_it_fails_on_is_refused(run, argument, message):
+    outcome = toy.oseq(*toy.TINY, "--logdir=run", *EXPORT, argument)
     assert outcome.code == 2
-    assert "search_params/no_repeat_ngram_size: TFLite fails" in outcome.err
+    assert message in outcome.err
     assert not Path("export").exists()
 
 
