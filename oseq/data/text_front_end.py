@@ -144,7 +144,7 @@ class TextFrontEnd:
             source = source[: max_length - begin - 1]
         attention = attention[: len(ids), begin : begin + len(source)]
         unknown = None
-        if replace_unknown and source:
+        if replace_unknown and not is_blank("".join(source)):
             words = line.split()
             unknown = [
                 aligned_word(weights, source, words)

@@ -320,6 +320,19 @@ def test_a_blank_line_has_nothing_to_align_or_to_take_a_word_from(folder):
     assert (aligned.text, aligned.source, aligned.word_links()) == ("<UNK>", [], [])
 
 
+def test_a_line_that_is_cut_before_its_first_word_has_no_word_to_take(folder):
+    write(folder / "in.txt", ["\u3000 a"])
+    layer = make(
+        folder,
+        "infer",
+        source_file=str(folder / "in.txt"),
+        replace_unknown=True,
+        max_length=2,
+    )
+    aligned = layer.align(0, [3], np.ones([1, 2], np.float32))
+    assert (aligned.text, aligned.source) == ("<UNK>", ["\u3000"])
+
+
 def test_infer_reads_standard_input(folder, monkeypatch):
     content = io.TextIOWrapper(io.BytesIO(b"\xef\xbb\xbfa\r\n\nb c"))
     monkeypatch.setattr(sys, "stdin", content)
