@@ -18,7 +18,7 @@ help:
 	@echo "make test    run the test suite"
 	@echo "make lint    ruff and mypy"
 	@echo "make format  let ruff rewrite the sources"
-	@echo "make bench   measure training speed"
+	@echo "make bench   measure the speed of training and decoding"
 	@echo "make clean   remove the demo's run and corpus, and the tools' caches"
 
 $(PYTHON):
