@@ -13,6 +13,11 @@ import tensorflow as tf
 
 from oseq.contracts import Batch, Predictions
 
+# What runs side by side should end at about the same time: as many sub-batches for
+# each core as this, unless they become too small to be fast.
+_SUB_BATCHES_PER_CORE = 4
+_LEAST_TOKENS = 1024
+
 
 class Hypotheses(NamedTuple):
     """What a model answers, best hypothesis first, without padding."""
@@ -59,12 +64,15 @@ def generate_in_sub_batches(
     length = tf.cast(sources.row_lengths(), tf.int32)  # [B]
     order = tf.argsort(length, direction="DESCENDING", stable=True)  # [B]
     num_sources = tf.math.count_nonzero(length, dtype=tf.int32)
+    max_tokens = _token_budget(tf.reduce_sum(length), limits)
 
     def is_unfinished(start, *arrays):
         return start < num_sources
 
     def answer_next(start, *arrays):
-        end = tf.minimum(start + _size(length[order[start]], limits), num_sources)
+        end = tf.minimum(
+            start + _size(length[order[start]], max_tokens, limits), num_sources
+        )
         rows = order[start:end]
         source = {
             "ids": tf.gather(sources, rows).to_tensor(pad_id),
@@ -107,13 +115,24 @@ def generate_in_sub_batches(
     )
 
 
-def _size(longest: tf.Tensor, limits: SubBatchLimits) -> tf.Tensor:
+def _token_budget(num_tokens: tf.Tensor, limits: SubBatchLimits) -> tf.Tensor:
+    """Returns the tokens of a sub-batch: the limit, or less to keep all cores busy."""
+    if limits.max_tokens is None:
+        return tf.constant(tf.int32.max)
+    share = num_tokens // (limits.parallel * _SUB_BATCHES_PER_CORE)
+    share = tf.clip_by_value(
+        share, min(_LEAST_TOKENS, limits.max_tokens), limits.max_tokens
+    )
+    return tf.where(num_tokens > limits.max_tokens, share, limits.max_tokens)
+
+
+def _size(
+    longest: tf.Tensor, max_tokens: tf.Tensor, limits: SubBatchLimits
+) -> tf.Tensor:
     """Returns how many sentences a sub-batch takes whose longest has this length."""
-    size = tf.constant(tf.int32.max // 2)
+    size = tf.maximum(1, max_tokens // longest)
     if limits.max_sentences is not None:
         size = tf.minimum(size, limits.max_sentences)
-    if limits.max_tokens is not None:
-        size = tf.minimum(size, tf.maximum(1, limits.max_tokens // longest))
     return size
 
 

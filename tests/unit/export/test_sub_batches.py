@@ -94,3 +94,14 @@ def test_blank_sources_never_reach_the_model():
     echo = Echo()
     answer([[], []], echo)
     assert echo.seen == []
+
+
+@pytest.mark.parametrize(
+    ("num_tokens", "largest"),
+    [(4000, 4000), (6000, 1024), (24000, 3000), (80000, 4096)],
+    ids=["one is enough", "not too small", "equal shares", "the limit"],
+)
+def test_a_large_batch_is_cut_into_equal_shares_for_the_cores(num_tokens, largest):
+    echo = Echo()
+    answer([[5] * 10] * (num_tokens // 10), echo, max_tokens=4096, parallel=2)
+    assert max(len(batch) for batch in echo.seen) == largest // 10
