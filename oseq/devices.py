@@ -69,7 +69,7 @@ def share_cores_among_batches() -> None:
         return
     try:
         tf.config.threading.set_intra_op_parallelism_threads(
-            _num_cores() // num_batches
+            -(-_num_cores() // num_batches)
         )
         tf.config.threading.set_inter_op_parallelism_threads(num_batches)
     except RuntimeError:  # it has started

@@ -119,6 +119,10 @@ def _export(config: Config, mode: str, options: Options) -> None:
         config.params(each)["data_layer_params"].get("source_file")
         for each in ("infer", "eval")
     ]
+    given = config.params("infer")["data_layer_params"]
+    for key in ("prefix_file", "phrases_file"):
+        if given.get(key) is not None:
+            _log.warning("%s: an export takes no such demands; it is left out", key)
     without_lines = _with_file(config, "source_file", "None")
     trained = build.build_trained_model(without_lines, "infer", options)
     export(

@@ -86,7 +86,7 @@ class BeamSearch(Search):
     def get_optional_params() -> dict[str, Param]:
         return {
             "beam_size": Param(
-                int, "hypotheses kept; 1 is greedy; may exceed V", 1, minimum=1
+                int, "hypotheses kept; may exceed the vocabulary", 1, minimum=1
             ),
             "num_best": Param(int, "hypotheses returned, best first", 1, minimum=1),
             "alpha": Param(float, "strength of the length penalty", 0.0, minimum=0),
