@@ -100,6 +100,25 @@ def test_a_program_without_oseq_answers_as_infer_does(exported):
     assert_answers_as_infer(exported)
 
 
+def test_the_program_of_the_readme_runs(exported, tmp_path):
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    (program,) = re.findall(r"```python\n(import tensorflow.*?)```", readme, re.DOTALL)
+    (tmp_path / "models" / "en-de").mkdir(parents=True)
+    (tmp_path / "models" / "en-de" / "1").symlink_to(exported.folder)
+    process = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert process.returncode == 0, process.stderr
+    assert [line.split(" -> ")[0] for line in process.stdout.splitlines()] == [
+        "A man is riding a bike.",
+        "Two dogs play in the snow.",
+    ]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed"])
 def test_so_do_exports_with_16_bit_weights(_trained, corpus, tmp_path, dtype):

@@ -24,9 +24,8 @@ def _name(path: Path) -> str:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_config_of_the_readme_has_no_mistakes(tmp_path: Path, mode: str) -> None:
-    (code,) = re.findall(
-        r"```python\n(.*?)```", (REPOSITORY / "README.md").read_text(), re.DOTALL
-    )
+    readme = (REPOSITORY / "README.md").read_text()
+    (code,) = re.findall(r"```python\n(# my_config.py\n.*?)```", readme, re.DOTALL)
     file = tmp_path / "my_config.py"
     file.write_text(code)
 
