@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from oseq.contracts import Batch, Predictions
+from oseq.contracts import Batch, Predictions, Source
 
 # What runs side by side should end at about the same time: as many sub-batches for
 # each core as this, unless they become too small to be fast.
@@ -34,7 +34,7 @@ class SubBatchLimits:
     Args:
       max_tokens: sentences times padded length.
       max_sentences: sentences.
-      parallel: sub-batches that may run side by side.
+      parallel: sub-batches that may run side by side, each in a loop of its own.
     """
 
     max_tokens: int | None
@@ -64,55 +64,104 @@ def generate_in_sub_batches(
     length = tf.cast(sources.row_lengths(), tf.int32)  # [B]
     order = tf.argsort(length, direction="DESCENDING", stable=True)  # [B]
     num_sources = tf.math.count_nonzero(length, dtype=tf.int32)
-    max_tokens = _token_budget(tf.reduce_sum(length), limits)
+    starts = _starts(tf.gather(length, order[:num_sources]), limits)
 
-    def is_unfinished(start, *arrays):
-        return start < num_sources
-
-    def answer_next(start, *arrays):
-        end = tf.minimum(
-            start + _size(length[order[start]], max_tokens, limits), num_sources
-        )
-        rows = order[start:end]
-        source = {
-            "ids": tf.gather(sources, rows).to_tensor(pad_id),
-            "length": tf.gather(length, rows),
+    def answer(number: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        rows = order[starts[number] : starts[number + 1]]
+        batch = tf.gather(sources, rows)
+        source: Source = {
+            "ids": batch.to_tensor(pad_id),
+            "length": tf.cast(batch.row_lengths(), tf.int32),
         }
         found = generate({"source": source, "id": tf.cast(rows, tf.int64)})
-        values = (_without_padding(found), found["length"], found["score"])
-        index = arrays[0].size()
-        return end, *(
-            array.write(index, value)
-            for array, value in zip(arrays, values, strict=True)
-        )
+        return rows, _without_padding(found), found["length"], found["score"]
+
+    # Of a loop that reads variables TensorFlow begins no turn before the last one has
+    # ended. So what may run side by side are loops of their own.
+    loops = [
+        _answers(answer, first, tf.size(starts) - 1, limits.parallel, num_best)
+        for first in range(limits.parallel)
+    ]
+    rows, ids, found_length, score = (
+        tf.concat(parts, axis=0) for parts in zip(*loops, strict=True)
+    )
+    place = tf.math.invert_permutation(tf.concat([rows, order[num_sources:]], axis=0))
+    empty = [[0, tf.size(length) - num_sources], [0, 0]]
+    found_length = tf.pad(found_length, empty)  # [B, K], in the order of ``rows``
+    found = tf.RaggedTensor.from_row_lengths(ids, tf.reshape(found_length, [-1]))
+    beams = place[:, None] * num_best + tf.range(num_best)  # [B, K]
+    return Hypotheses(
+        tf.gather(found, tf.reshape(beams, [-1])),
+        tf.gather(found_length, place),
+        tf.gather(tf.pad(score, empty), place),
+    )
+
+
+def _answers(
+    answer: Callable[[tf.Tensor], tuple[tf.Tensor, ...]],
+    first: int,
+    end: tf.Tensor,
+    step: int,
+    num_best: int,
+) -> tuple[tf.Tensor, ...]:
+    """Answers the sub-batches ``range(first, end, step)``, one after the other.
+
+    Returns:
+      rows [R] int32, which sources they were of; ids [tokens] int32 of all their
+      hypotheses; length [R, K] int32; score [R, K] float32.
+    """
 
     def array_of(dtype, *shape):
         return tf.TensorArray(
             dtype, 0, dynamic_size=True, infer_shape=False, element_shape=shape
         )
 
+    def answer_next(number, *arrays):
+        index = arrays[0].size()
+        return number + step, *(
+            array.write(index, value)
+            for array, value in zip(arrays, answer(number), strict=True)
+        )
+
     _, *arrays = tf.while_loop(
-        is_unfinished,
+        lambda number, *arrays: number < end,
         answer_next,
         (
-            0,
+            first,
+            array_of(tf.int32, None),
             array_of(tf.int32, None),
             array_of(tf.int32, None, num_best),
             array_of(tf.float32, None, num_best),
         ),
-        parallel_iterations=limits.parallel,
     )
-    ids, found_length, score = (array.concat() for array in arrays)
-    empty = [[0, tf.size(length) - num_sources], [0, 0]]
-    found_length = tf.pad(found_length, empty)  # [B, K], in the order of ``order``
-    rows_of = tf.math.invert_permutation(order)
-    found = tf.RaggedTensor.from_row_lengths(ids, tf.reshape(found_length, [-1]))
-    beams = rows_of[:, None] * num_best + tf.range(num_best)  # [B, K]
-    return Hypotheses(
-        tf.gather(found, tf.reshape(beams, [-1])),
-        tf.gather(found_length, rows_of),
-        tf.gather(tf.pad(score, empty), rows_of),
+    return tuple(array.concat() for array in arrays)
+
+
+def _starts(lengths: tf.Tensor, limits: SubBatchLimits) -> tf.Tensor:
+    """Returns where each sub-batch begins and the last one ends: [n + 1] int32.
+
+    Args:
+      lengths: of all sources, in descending order.
+      limits: of a sub-batch.
+    """
+    max_tokens = _token_budget(tf.reduce_sum(lengths), limits)
+    end = tf.size(lengths)
+
+    def cut(starts):
+        start = starts[-1]
+        size = tf.maximum(1, max_tokens // lengths[start])
+        if limits.max_sentences is not None:
+            size = tf.minimum(size, limits.max_sentences)
+        # Not start + size: it may be more than int32 holds.
+        return (tf.concat([starts, [start + tf.minimum(size, end - start)]], axis=0),)
+
+    (starts,) = tf.while_loop(
+        lambda starts: starts[-1] < end,
+        cut,
+        (tf.zeros([1], tf.int32),),
+        shape_invariants=(tf.TensorShape([None]),),
     )
+    return starts
 
 
 def _token_budget(num_tokens: tf.Tensor, limits: SubBatchLimits) -> tf.Tensor:
@@ -124,16 +173,6 @@ def _token_budget(num_tokens: tf.Tensor, limits: SubBatchLimits) -> tf.Tensor:
         share, min(_LEAST_TOKENS, limits.max_tokens), limits.max_tokens
     )
     return tf.where(num_tokens > limits.max_tokens, share, limits.max_tokens)
-
-
-def _size(
-    longest: tf.Tensor, max_tokens: tf.Tensor, limits: SubBatchLimits
-) -> tf.Tensor:
-    """Returns how many sentences a sub-batch takes whose longest has this length."""
-    size = tf.maximum(1, max_tokens // longest)
-    if limits.max_sentences is not None:
-        size = tf.minimum(size, limits.max_sentences)
-    return size
 
 
 def _without_padding(found: Predictions) -> tf.Tensor:

@@ -14,7 +14,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.benchmarks.decoding_gains import print_base, print_gains
+from tests.benchmarks.decoding_gains import (
+    print_base,
+    print_gains,
+    print_gains_of_batches,
+)
 from tests.benchmarks.decoding_sides import SidesBenchmark
 from tests.benchmarks.report import find_multi30k, make_parser, missing_multi30k
 from tests.benchmarks.runs import add_logdir, base_run, trained_run
@@ -55,6 +59,10 @@ def main() -> None:
         for search in (beam, greedy_search()):
             sides.run(search)
         print_gains(logdir, corpus.sources, beam, plan.rounds)
+        exact = beam._replace(
+            name=f"{beam.name}, exact stopping", flags=beam.with_params(patience=None)
+        )
+        print_gains_of_batches(logdir, corpus.sources, exact, plan.rounds)
         lines = corpus.sources[: plan.base_lines]
         print_base(base_run(place), lines, beam, plan.rounds)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,21 +32,52 @@ def print_gains(
       search: a beam search with patience.
       rounds: turns of each side.
     """
-
-    def side(name: str, *plain: str, dtype: str = "float32", **params: Any) -> Side:
-        flags = search.with_params(**params)
-        return checkpoint_side(name, logdir, dtype, flags, plain)
-
+    side = functools.partial(_side, search, logdir)
     sides = [
         side(_AS_IT_IS),
         side("without caches: all tokens computed anew", "cache"),
-        side("without pruning", prune_share=1.0),
-        side("without sorting: batches in input order", "batches"),
-        side("without pruning and sorting", "batches", prune_share=1.0),
+        *_sides_of_batches(search, logdir),
         side("one batch at a time, on all threads", "threads"),
         side("exact stopping instead of patience", patience=None),
         side(_IN_16_BITS, dtype="mixed_bfloat16"),
     ]
+    _print_gains(sides, lines, search, rounds)
+
+
+def print_gains_of_batches(
+    logdir: Path, lines: Sequence[str], search: Search, rounds: int
+) -> None:
+    """As ``print_gains``, of pruning and sorting alone, for another search."""
+    sides = [
+        _side(search, logdir, _AS_IT_IS),
+        *_sides_of_batches(search, logdir),
+    ]
+    _print_gains(sides, lines, search, rounds)
+
+
+def _sides_of_batches(search: Search, logdir: Path) -> list[Side]:
+    side = functools.partial(_side, search, logdir)
+    return [
+        side("without pruning", prune_share=1.0),
+        side("without sorting: batches in input order", "batches"),
+        side("without pruning and sorting", "batches", prune_share=1.0),
+    ]
+
+
+def _side(
+    search: Search,
+    logdir: Path,
+    name: str,
+    *plain: str,
+    dtype: str = "float32",
+    **params: Any,
+) -> Side:
+    return checkpoint_side(name, logdir, dtype, search.with_params(**params), plain)
+
+
+def _print_gains(
+    sides: list[Side], lines: Sequence[str], search: Search, rounds: int
+) -> None:
     with closing_all(sides):
         measured = measure_by_turns(sides, lines, rounds)
     normal = measured[_AS_IT_IS]

@@ -80,7 +80,7 @@ def test_batches_with_next_to_nothing_in_them(rows):
 
 def test_the_longest_come_first_and_no_limit_is_exceeded():
     echo = Echo()
-    answer(ROWS, echo, max_tokens=6, max_sentences=3)
+    answer(ROWS, echo, max_tokens=6, max_sentences=3, parallel=1)
     assert echo.seen == [[[4, 5, 6, 7]], [[10, 11, 12], [1, 2]], [[8, 9], [3]]]
 
 
