@@ -76,7 +76,11 @@ def run(
             )
             for name, value in search.outcome(new.hypotheses).items()
         }
-        fixed, new = _take_out_finished(search, fixed, new)
+        fixed, new = tf.cond(
+            _is_due(search, new, prune_share),
+            lambda: _take_out_finished(search, fixed, new),
+            lambda: (fixed, new),
+        )
         return index, capacity, fixed, new, new_results
 
     *_, results = tf.while_loop(is_unfinished, stage, start, shape_invariants=shapes)
@@ -117,12 +121,9 @@ def _make_steps(
     prune_share: float,
 ) -> tuple[tf.Tensor, _Growing]:
     """Makes steps until enough sentences are finished or the histories are full."""
-    num_sentences = tf.cast(tf.size(fixed.place), tf.float32)
 
     def go_on(index, growing):
-        finished = ~search.is_alive(growing.hypotheses)
-        share = tf.reduce_sum(tf.cast(finished, tf.float32)) / num_sentences
-        return (share < min(prune_share, 1.0)) & (index < capacity)
+        return (index < capacity) & ~_is_due(search, growing, prune_share)
 
     shapes = _shapes_of(growing)
 
@@ -179,6 +180,12 @@ def _rows_of(sentences: tf.Tensor, beams: tf.Tensor) -> tf.Tensor:
     return sentences[:, tf.newaxis] * tf.shape(beams)[-1] + beams
 
 
+def _is_due(search: Search, growing: _Growing, prune_share: float) -> tf.Tensor:
+    """Returns whether so many sentences are finished that they have to leave."""
+    is_finished = tf.cast(~search.is_alive(growing.hypotheses), tf.float32)
+    return tf.reduce_mean(is_finished) >= min(prune_share, 1.0)
+
+
 def _take_out_finished(
     search: Search, fixed: _Fixed, growing: _Growing
 ) -> tuple[_Fixed, _Growing]:
@@ -190,16 +197,12 @@ def _take_out_finished(
     def select(structure, places):
         return tf.nest.map_structure(lambda leaf: tf.gather(leaf, places), structure)
 
-    def selected():
-        return select(fixed, unfinished), _Growing(
-            select(growing.hypotheses, unfinished),
-            select(growing.lineage, unfinished),
-            select(growing.carry, rows),
-            select(growing.history, unfinished),
-        )
-
-    is_whole = tf.size(unfinished) == tf.size(fixed.place)
-    return tf.cond(is_whole, lambda: (fixed, growing), selected)
+    return select(fixed, unfinished), _Growing(
+        select(growing.hypotheses, unfinished),
+        select(growing.lineage, unfinished),
+        select(growing.carry, rows),
+        select(growing.history, unfinished),
+    )
 
 
 def _enlarge(
