@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +21,7 @@ from oseq.export.ctranslate2_spec import (
     make_spec,
 )
 from oseq.export.export_error import ExportError
+from oseq.export.other_process import ask
 from oseq.models.encoder_decoder import EncoderDecoderModel, request_of
 from oseq.models.model import Model
 from oseq.search.greedy import GreedySearch
@@ -112,7 +110,9 @@ def verify_ctranslate2(
         expected += _rows(found["ids"][:, 0], found["length"][:, 0], names.target)
         scores += found["score"][:, 0].numpy().tolist()
     first = 1 if data_layer.params["use_start_token"] else 0
-    answer = _ask(
+    answer = ask(
+        "ctranslate2_process.py",
+        folder,
         folder=str(folder),
         source=[tokens[first:-1] for tokens in source],
         target=expected,
@@ -186,16 +186,3 @@ def _rows(ids: tf.Tensor, length: tf.Tensor, names: Sequence[str]) -> list[list[
         [names[i] for i in row[:end]]
         for row, end in zip(ids.numpy(), length.numpy(), strict=True)
     ]
-
-
-def _ask(**task: object) -> dict[str, list]:
-    # -P: the folder of the script is not searched, or ``import ctranslate2`` there
-    # would find this file.
-    script = Path(__file__).with_name("ctranslate2_process.py")
-    command = [sys.executable, "-P", str(script)]
-    process = subprocess.run(
-        command, input=json.dumps(task), capture_output=True, text=True
-    )
-    if process.returncode:
-        raise ExportError(f"{task['folder']} cannot be used:\n{process.stderr}")
-    return json.loads(process.stdout)

@@ -5,9 +5,6 @@ It needs TensorFlow, and tensorflow-text where text is split by SentencePiece.
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,6 +16,7 @@ import tensorflow as tf
 from oseq.contracts import Batch, DataSpec, Source
 from oseq.data.data_layer import DataLayer
 from oseq.export.export_error import ExportError
+from oseq.export.other_process import ask
 from oseq.export.sub_batches import SubBatchLimits
 from oseq.export.translator import Translator
 from oseq.models.model import Model
@@ -90,7 +88,9 @@ def verify_saved_model(
     batches = list(dataset)
     questions = [_as_exports_batch(batch) for batch in batches]
     lines = [_longest_first(batch, batch["id"]).numpy().tolist() for batch in batches]
-    answers = _ask(
+    answers = ask(
+        "saved_model_process.py",
+        folder,
         folder=str(folder),
         batches=[
             {
@@ -142,21 +142,6 @@ def _hypotheses(found: Mapping[str, Any]) -> list[list[list[int]]]:
         [row[:end].tolist() for row, end in zip(rows, ends, strict=True)]
         for rows, ends in zip(ids, length, strict=True)
     ]
-
-
-def _ask(**task: object) -> list[dict[str, Any]]:
-    # -P: modules are not looked for in the script's folder.
-    script = Path(__file__).with_name("saved_model_process.py")
-    process = subprocess.run(
-        [sys.executable, "-P", str(script)],
-        input=json.dumps(task),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if process.returncode:
-        raise ExportError(f"{task['folder']} cannot be used:\n{process.stderr}")
-    return json.loads(process.stdout)
 
 
 def _check_equal(place: str, found: Sequence[Any], wanted: Sequence[Any]) -> None:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -20,6 +16,7 @@ from oseq.contracts import Batch, Predictions, Source
 from oseq.data.data_layer import DataLayer
 from oseq.decoders.decoder import Decoder
 from oseq.export.export_error import ExportError
+from oseq.export.other_process import ask
 from oseq.layers.attention import SelfAttention
 from oseq.models.encoder_decoder import EncoderDecoderModel, request_of
 from oseq.models.model import Model
@@ -102,7 +99,12 @@ def verify_tflite(
         [batch["source"][name].numpy().tolist() for name in _INPUTS]
         for batch in batches
     ]
-    answers = _ask(model=str(folder / MODEL), inputs=sources)
+    answers = ask(
+        "tflite_process.py",
+        folder / MODEL,
+        model=str(folder / MODEL),
+        inputs=sources,
+    )
     for batch, answer in zip(batches, answers, strict=True):
         expected = _outputs(generate(batch))
         for name, value, tensor in zip(_OUTPUTS, answer, expected, strict=True):
@@ -186,16 +188,3 @@ def _is_near(value: np.ndarray, wanted: np.ndarray, tolerance: float) -> bool:
     if value.shape != wanted.shape:
         return False
     return bool(np.all(np.abs(value - wanted) <= tolerance * np.maximum(1, -wanted)))
-
-
-def _ask(**task: object) -> list[list[Any]]:
-    script = Path(__file__).with_name("tflite_process.py")
-    process = subprocess.run(
-        [sys.executable, "-P", str(script)],
-        input=json.dumps(task),
-        capture_output=True,
-        text=True,
-    )
-    if process.returncode:
-        raise ExportError(f"{task['model']} cannot be used:\n{process.stderr}")
-    return json.loads(process.stdout)

@@ -49,7 +49,9 @@ def answers_of(translator, batches):
 
 
 def verify(monkeypatch, model, sample, answer):
-    monkeypatch.setattr(saved_model, "_ask", lambda folder, batches: answer(batches))
+    monkeypatch.setattr(
+        saved_model, "ask", lambda script, export, folder, batches: answer(batches)
+    )
     saved_model.verify_saved_model(model, sample, "export", sample)
 
 
