@@ -11,6 +11,7 @@ from oseq.config.params import ConfigError, Param
 from oseq.contracts import DataSpec, Predictions
 from oseq.search.continuations import Continuations, continue_with
 from oseq.search.length_penalty import LENGTH_PENALTIES
+from oseq.search.ranking import best_first
 from oseq.search.restrictions import IMPOSSIBLE
 from oseq.search.search import Search
 from oseq.search.sentences import Sentences
@@ -170,11 +171,8 @@ class BeamSearch(Search):
           continuations [B, 2K or more] in order of preference, of which K or more do
           not end; [B, K] float32: what it takes to end at the limit.
         """
-        restricted = self._restrictions(
-            continuations.logits, live.ids, sentences, index
-        )
-        best = continuations._replace(logits=restricted).best(2 * self._beam_size)
-        return best, continuations.eos
+        restricted = self._restrict(continuations, live.ids, sentences, index)
+        return restricted.best(2 * self._beam_size), continuations.eos
 
     def _proceed(
         self,
@@ -229,15 +227,16 @@ class BeamSearch(Search):
         count = tf.math.count_nonzero(is_complete, axis=1, dtype=tf.int32)
         ids = tf.gather(live.ids, beams, batch_dims=1)  # [B, K, T]
         length = tf.fill(tf.shape(beams), index)
-        scores, places = tf.math.top_k(
-            tf.concat([finished.scores, scores], axis=1), self._num_best
-        )
-        ids = tf.concat([finished.ids, ids], axis=1)
-        length = tf.concat([finished.length, length], axis=1)
+        complete: Predictions = {
+            "ids": tf.concat([finished.ids, ids], axis=1),
+            "length": tf.concat([finished.length, length], axis=1),
+            "score": tf.concat([finished.scores, scores], axis=1),
+        }
+        best_ones = best_first(complete, self._num_best)
         return Finished(
-            tf.gather(ids, places, batch_dims=1),
-            tf.gather(length, places, batch_dims=1),
-            scores,
+            best_ones["ids"],
+            best_ones["length"],
+            best_ones["score"],
             finished.count + count,
         )
 

@@ -57,9 +57,7 @@ class ConstrainedBeamSearch(BeamSearch):
         phrases = sentences.phrases
         progress = progress_of(live.ids, phrases, index)
         continuations = self._without_early_ends(continuations, progress)
-        restricted = continuations._replace(
-            logits=self._restrictions(continuations.logits, live.ids, sentences, index)
-        )
+        restricted = self._restrict(continuations, live.ids, sentences, index)
         is_forced = tf.zeros_like(sentences.longest, tf.bool)
         if sentences.prefix:
             is_forced = index < sentences.prefix["length"]

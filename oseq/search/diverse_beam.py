@@ -105,11 +105,7 @@ class DiverseBeamSearch(BeamSearch):
         # To most of a beam search, groups are sentences.
         beams, groups = self._as_rows(hypotheses.beams), self._of_groups(sentences)
         continuations = continue_with(logits, beams.live.scores, self.spec)
-        restricted = continuations._replace(
-            logits=self._restrictions(
-                continuations.logits, beams.live.ids, groups, index
-            )
-        )
+        restricted = self._restrict(continuations, beams.live.ids, groups, index)
         best, costs, overlap = self._choose(restricted, hypotheses)
         beams, past = self._proceed(
             beams, best, continuations.eos, groups, index, alignment

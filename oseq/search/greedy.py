@@ -50,12 +50,8 @@ class GreedySearch(Search):
         alignment: tf.Tensor | None,
     ) -> tuple[Sequences, None]:
         continuations = continue_with(logits, hypotheses.scores, self.spec)
-        restricted = self._restrictions(
-            continuations.logits, hypotheses.ids, sentences, index
-        )
-        tokens, scores = self.choose(
-            continuations._replace(logits=restricted), sentences, index
-        )
+        restricted = self._restrict(continuations, hypotheses.ids, sentences, index)
+        tokens, scores = self.choose(restricted, sentences, index)
         must_end = (index >= sentences.longest)[:, tf.newaxis]
         tokens = tf.where(must_end, self.spec.eos_id, tokens)
         scores = tf.where(must_end, continuations.eos, scores)

@@ -1,8 +1,8 @@
 """The loop of every search, which finished sentences leave.
 
-Two loops, one in the other. The inner one makes steps with all sizes fixed. When a
-share of its sentences is finished, or the histories are full, the outer one takes the
-finished sentences out of every tensor, once for all, and enlarges the histories.
+Two loops, one in the other. The inner one makes steps with all sizes fixed, until a
+share of its sentences is finished or the histories are full. Then the outer one takes
+the finished sentences out of every tensor, once for all, or enlarges the histories.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from oseq.config.params import Component, ConfigError, Param, check_params
 from oseq.contracts import DataSpec, DecoderState, Predictions
+from oseq.search.continuations import Continuations
 from oseq.search.loop import StepFunction, run
 from oseq.search.restrictions import RESTRICTION_PARAMS, Restrictions
 from oseq.search.sentences import LENGTH_PARAMS, Request, Sentences, make_sentences
@@ -84,6 +85,17 @@ class Search(Component, abc.ABC):
             )
         sentences = make_sentences(self.params, request)
         return run(self, step_fn, state, sentences, self.params["prune_share"])
+
+    def _restrict(
+        self,
+        continuations: Continuations,
+        ids: tf.Tensor,
+        sentences: Sentences,
+        index: tf.Tensor,
+    ) -> Continuations:
+        """Returns the continuations with what is forbidden made impossible."""
+        logits = self._restrictions(continuations.logits, ids, sentences, index)
+        return continuations._replace(logits=logits)
 
     @property
     @abc.abstractmethod
