@@ -16,7 +16,8 @@ class Worker(abc.ABC):
     """One of ``size`` equal processes that train together."""
 
     rank: int
-    local_rank: int
+    local_rank: int  # among the workers of this host
+    local_size: int  # workers of this host
     size: int
 
     @property
@@ -42,6 +43,7 @@ class SingleWorker(Worker):
 
     rank = 0
     local_rank = 0
+    local_size = 1
     size = 1
 
     def all_reduce_sum(self, tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
