@@ -37,7 +37,7 @@ class BatchLimits:
 
 
 class BatchPlanner:
-    """Plans epochs of batches for equal workers.
+    """Plans epochs of batches for the workers that share them.
 
     Examples are sorted by the length of their longer side, and within one such
     length by the difference of their sides, up and down by turns, so that both
@@ -48,12 +48,13 @@ class BatchPlanner:
     Args:
       lengths: [examples, sides] int64, as they will be in a batch (with EOS).
       limits: what a batch may hold.
-      num_workers: how many workers share the batches, each the same number: the
-        largest batches are halved until that works out.
+      num_workers: how many workers share the batches.
       seed: of the random order; None goes by length, the longest batch first.
-      drop_uneven: what happens where single examples cannot be shared equally: True
-        leaves the last few batches of each epoch out, so that no worker waits for
-        another; False gives some workers a batch more.
+      equal_shares: True gives every worker as many batches, so that none waits for
+        another in vain: the largest are halved until that works out, and where single
+        examples are left over the last few batches of each epoch are left out. False
+        deals the batches of one worker as they are, some workers get one more: what
+        is computed of a batch is then the same for any number of workers.
 
     Attributes:
       num_batches: of all workers, in every epoch.
@@ -66,7 +67,7 @@ class BatchPlanner:
         limits: BatchLimits,
         num_workers: int = 1,
         seed: int | None = None,
-        drop_uneven: bool = False,
+        equal_shares: bool = False,
     ):
         self._seed = seed
         self._num_workers = num_workers
@@ -76,10 +77,11 @@ class BatchPlanner:
         same = (np.diff(lengths[self._order], axis=0) == 0).all(axis=1)
         # Examples with equal lengths on both sides have the same group number.
         self._group = np.concatenate([[0], np.cumsum(~same)])[: len(lengths)]
-        filled = _fill(limits.padded(longest[self._order]), limits)
-        sizes = _split_for_workers(filled, num_workers)
+        sizes = _fill(limits.padded(longest[self._order]), limits)
+        if equal_shares:
+            sizes = _split_for_workers(sizes, num_workers)
         self._starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        uneven = len(sizes) % num_workers if drop_uneven else 0
+        uneven = len(sizes) % num_workers if equal_shares else 0
         self.num_batches = len(sizes) - uneven
         self.fingerprint = self._make_fingerprint()
 

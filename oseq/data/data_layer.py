@@ -31,7 +31,8 @@ class DataLayer(Component, abc.ABC):
       params: complete, read-only.
       spec: vocabulary and feature sizes, special ids.
       num_examples: examples of all workers, after filtering.
-      batches_per_epoch: batches of this worker in one pass, the same on all workers.
+      batches_per_epoch: batches of this worker in one pass; in train the same on all
+        workers, else the batches of one worker are dealt to all.
       fingerprint: hash of all that decides how raw input becomes tensors; a trained
         model is refused under another one.
       order_fingerprint: hash of all that decides which batches come when; a position

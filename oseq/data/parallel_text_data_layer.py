@@ -217,7 +217,7 @@ class ParallelTextDataLayer(DataLayer):
             ),
             num_workers=self.worker.size,
             seed=params["seed"] if is_shuffled else None,
-            drop_uneven=is_train,
+            equal_shares=is_train,
         )
         self.order_fingerprint = self._planner.fingerprint
         self.num_lines = len(corpus.source)

@@ -21,7 +21,8 @@ def epoch_of(planner, epoch, num_workers=1):
 @pytest.mark.parametrize("limits", [{"max_tokens": 200}, {"max_sentences": 7}])
 def test_every_example_comes_exactly_once_and_workers_are_equal(limits, num_workers):
     lengths = random_lengths()
-    planner = BatchPlanner(lengths, BatchLimits(**limits), num_workers, seed=1)
+    limits = BatchLimits(**limits)
+    planner = BatchPlanner(lengths, limits, num_workers, seed=1, equal_shares=True)
     for epoch in range(3):
         shares = epoch_of(planner, epoch, num_workers)
         examples = np.concatenate([b for share in shares for b in share])
@@ -92,16 +93,40 @@ def test_without_a_seed_examples_come_by_length_and_then_in_file_order():
     assert [batch.tolist() for batch in batches] == [[1, 3, 0, 2]]
 
 
-def test_fewer_examples_than_workers_come_once_all_the_same():
+@pytest.mark.parametrize("num_workers", [2, 3, 5, 100])
+@pytest.mark.parametrize("limits", [{"max_tokens": 200}, {"max_sentences": 7}])
+def test_batches_dealt_as_they_are_do_not_depend_on_the_workers(limits, num_workers):
+    lengths, limits = random_lengths(), BatchLimits(**limits)
+    whole = [batch.tolist() for batch in BatchPlanner(lengths, limits).plan(0)]
+    planner = BatchPlanner(lengths, limits, num_workers)
+    shares = epoch_of(planner, 0, num_workers)
+    numbers = [planner.batches_of(rank) for rank in range(num_workers)]
+    assert [len(share) for share in shares] == numbers
+    assert max(numbers) - min(numbers) <= 1
+    dealt = [
+        share[turn].tolist()
+        for turn in range(max(numbers))
+        for share in shares
+        if turn < len(share)
+    ]
+    assert dealt == whole
+    assert sorted(sum(dealt, [])) == list(range(500))
+
+
+def test_more_workers_than_batches_leave_some_without():
     planner = BatchPlanner(np.array([[3], [4]]), BatchLimits(max_sentences=9), 3)
+    assert [planner.batches_of(rank) for rank in range(3)] == [1, 0, 0]
     shares = epoch_of(planner, 0, 3)
-    assert sorted(int(b[0]) for share in shares for b in share) == [0, 1]
-    assert [planner.batches_of(rank) for rank in range(3)] == [1, 1, 0]
+    assert [[batch.tolist() for batch in share] for share in shares] == [
+        [[0, 1]],
+        [],
+        [],
+    ]
 
 
 def test_single_examples_that_cannot_be_shared_equally_are_left_out_by_turns():
     limits = BatchLimits(max_sentences=1)
-    planner = BatchPlanner(random_lengths(11), limits, 3, seed=1, drop_uneven=True)
+    planner = BatchPlanner(random_lengths(11), limits, 3, seed=1, equal_shares=True)
     left_out = set()
     for epoch in range(20):
         shares = epoch_of(planner, epoch, 3)
@@ -111,9 +136,6 @@ def test_single_examples_that_cannot_be_shared_equally_are_left_out_by_turns():
         assert len(examples) == 9
         left_out |= set(range(11)) - examples
     assert left_out == set(range(11))
-    planner = BatchPlanner(random_lengths(11), limits, 3, seed=1)
-    shares = epoch_of(planner, 0, 3)
-    assert [len(share) for share in shares] == [4, 4, 3]
 
 
 def test_no_examples_make_no_batches():

@@ -126,6 +126,20 @@ def test_over_all_workers_every_example_comes_exactly_once(folder, size):
         assert ids_in(batches) == list(range(42))
 
 
+@pytest.mark.parametrize("size", [2, 3, 5, 20])
+@pytest.mark.parametrize("mode", ["eval", "infer", "score"])
+def test_out_of_training_batches_are_those_of_one_worker(folder, mode, size):
+    def batches_of(worker):
+        layer = make(folder, mode, worker)
+        batches = [batch["id"].tolist() for batch in layer.batches()]
+        assert len(batches) == layer.batches_per_epoch
+        return batches
+
+    whole = batches_of(OneOf(0, 1))
+    dealt = [batch for rank in range(size) for batch in batches_of(OneOf(rank, size))]
+    assert sorted(dealt) == sorted(whole)
+
+
 def test_a_resumed_stream_goes_on_with_the_same_batches(folder):
     layer = make(folder)
     number = 3 * layer.batches_per_epoch
