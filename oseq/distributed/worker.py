@@ -13,7 +13,13 @@ import tensorflow as tf
 
 
 class Worker(abc.ABC):
-    """One of ``size`` equal processes that train together."""
+    """One of ``size`` equal processes that train together.
+
+    The collectives on tensors are for graphs: each becomes an operation that runs as
+    soon as its inputs are there, so all workers must build the same graph. Those on
+    objects and variables are for the host: all workers must call them in the same
+    order.
+    """
 
     rank: int
     local_rank: int  # among the workers of this host
@@ -27,7 +33,32 @@ class Worker(abc.ABC):
 
     @abc.abstractmethod
     def all_reduce_sum(self, tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-        """Returns the sum over all workers of each tensor; usable in a graph."""
+        """Returns the sum over all workers of each tensor, float32 of any shape.
+
+        One message carries them all.
+        """
+
+    @abc.abstractmethod
+    def all_to_all(self, rows: tf.Tensor) -> tf.Tensor:
+        """Sends row r to worker r; returns the rows that were sent to this worker.
+
+        Args:
+          rows: [size, n], float32 or 16-bit; n is the same on all workers.
+
+        Returns:
+          [size, n]: row r is from worker r.
+        """
+
+    @abc.abstractmethod
+    def all_gather(self, row: tf.Tensor) -> tf.Tensor:
+        """Returns every worker's row on all workers, in the order of ranks.
+
+        Args:
+          row: [n], float32 or 16-bit; n is the same on all workers.
+
+        Returns:
+          [size, n].
+        """
 
     @abc.abstractmethod
     def broadcast(self, variables: Sequence[Any]) -> None:
@@ -48,6 +79,12 @@ class SingleWorker(Worker):
 
     def all_reduce_sum(self, tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         return list(tensors)
+
+    def all_to_all(self, rows: tf.Tensor) -> tf.Tensor:
+        return rows
+
+    def all_gather(self, row: tf.Tensor) -> tf.Tensor:
+        return row[tf.newaxis]
 
     def broadcast(self, variables: Sequence[Any]) -> None:
         del variables

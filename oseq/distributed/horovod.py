@@ -1,0 +1,145 @@
+"""Horovod: the only module that imports it, and only when it is wanted."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from oseq.config.params import ConfigError
+from oseq.distributed.failures import is_loss_of_worker
+from oseq.distributed.worker import Worker
+
+# A worker that keeps the others waiting for so long has hung: all are ended.
+_STALL_SECONDS = 1800
+
+
+class HorovodWorker(Worker):
+    """One of the processes that ``horovodrun``, MPI or ``launch_workers`` started.
+
+    Raises:
+      ConfigError: Horovod is not installed.
+    """
+
+    def __init__(self) -> None:
+        os.environ.setdefault(
+            "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", str(_STALL_SECONDS)
+        )
+        self._hvd = _import("horovod.tensorflow")
+        self._hvd.init()
+        self.rank: int = self._hvd.rank()
+        self.local_rank: int = self._hvd.local_rank()
+        self.local_size: int = self._hvd.local_size()
+        self.size: int = self._hvd.size()
+        self._num_gathers = 0
+
+    def all_reduce_sum(self, tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+        sums: list[tf.Tensor] = self._hvd.grouped_allreduce(
+            list(tensors), op=self._hvd.Sum
+        )
+        return sums
+
+    def all_to_all(self, rows: tf.Tensor) -> tf.Tensor:
+        received = self._hvd.alltoall(_in_transit(rows))
+        return tf.ensure_shape(_arrived(received, rows.dtype), [self.size, None])
+
+    def all_gather(self, row: tf.Tensor) -> tf.Tensor:
+        gathered = self._hvd.allgather(_in_transit(row)[tf.newaxis])
+        return tf.ensure_shape(_arrived(gathered, row.dtype), [self.size, None])
+
+    def broadcast(self, variables: Sequence[Any]) -> None:
+        def values_of_chief() -> list[tf.Tensor]:
+            tensors = [tf.convert_to_tensor(variable) for variable in variables]
+            return [
+                _arrived(self._hvd.broadcast(_in_transit(each), 0), each.dtype)
+                for each in tensors
+            ]
+
+        values = tf.function(values_of_chief, autograph=False)()
+        for variable, value in zip(variables, values, strict=True):
+            variable.assign(value)
+
+    def gather_objects(self, value: Any) -> list[Any]:
+        self._num_gathers += 1
+        name = f"oseq_objects_{self._num_gathers}"
+        gathered: list[Any] = self._hvd.allgather_object(value, name=name)
+        return gathered
+
+
+def is_elastic() -> bool:
+    """Tells whether ``horovodrun`` lets workers come and go during this run."""
+    return os.environ.get("HOROVOD_ELASTIC") == "1"
+
+
+class ElasticState:
+    """What survives when workers are lost or arrive: the last committed snapshot.
+
+    Attributes:
+      snapshot: any object that can be pickled; None before the first commit.
+    """
+
+    def __init__(self) -> None:
+        hvd = _import("horovod.tensorflow")
+        elastic = _import("horovod.tensorflow.elastic")
+        hvd.init()
+        self._state = elastic.ObjectState(hvd.broadcast_object, hvd.rank, snapshot=None)
+
+    @property
+    def snapshot(self) -> Any:
+        return self._state.snapshot
+
+    def commit(self, snapshot: Any) -> None:
+        """Keeps ``snapshot`` on this worker; all workers must commit the same one.
+
+        Where workers have come or gone meanwhile, it does not return: ``run_elastic``
+        calls its function anew.
+        """
+        self._state.snapshot = snapshot
+        self._state.commit()
+
+
+def run_elastic(train: Callable[[ElasticState], None]) -> None:
+    """Calls ``train`` until it returns, again whenever workers come or go.
+
+    All workers then have the snapshot of the one that has been there for longest.
+    ``train`` makes its worker itself, and nothing of the call before may be left: the
+    number of workers and their ranks have changed.
+    """
+    elastic = _import("horovod.tensorflow.elastic")
+    exceptions = _import("horovod.common.exceptions")
+    state = ElasticState()
+
+    def attempt(_: Any) -> None:
+        try:
+            train(state)
+        except Exception as error:
+            if is_loss_of_worker(error):
+                raise exceptions.HorovodInternalError(error) from error
+            raise
+
+    elastic.run(attempt)(state._state)
+
+
+def _import(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ConfigError(
+            f"several workers need Horovod, which cannot be imported ({error}); "
+            "docker/install_horovod.sh builds and installs it"
+        ) from error
+
+
+def _in_transit(tensor: tf.Tensor) -> tf.Tensor:
+    """Returns a tensor in a type that Horovod carries; it knows no bfloat16."""
+    if tensor.dtype == tf.bfloat16:
+        # The same bits; nobody computes with them.
+        return tf.bitcast(tensor, tf.float16)
+    return tensor
+
+
+def _arrived(tensor: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    return tf.bitcast(tensor, dtype) if tensor.dtype != dtype else tensor
