@@ -128,13 +128,17 @@ def _shares(weights: tf.Tensor) -> tf.Tensor:
     return weights / tf.maximum(tf.reduce_sum(weights), 1e-9)
 
 
-def order_of_creation(tensors: Sequence[tf.Tensor]) -> list[int]:
-    """Returns indices of a graph's tensors, that of the one that was made first first.
+def order_of_creation(gradients: Sequence[tf.Tensor | tf.IndexedSlices]) -> list[int]:
+    """Returns the gradients' indices, that which a graph has first at the start.
 
-    The backward pass is built in the order in which it runs.
+    A backward pass is built in the order in which it runs.
     """
-    graph = tensors[0].graph
-    position = {op.name: number for number, op in enumerate(graph.get_operations())}
+    operations = [
+        (each.values if isinstance(each, tf.IndexedSlices) else each).op
+        for each in gradients
+    ]
+    everything = operations[0].graph.get_operations()
+    position = {operation.name: number for number, operation in enumerate(everything)}
     return sorted(
-        range(len(tensors)), key=lambda index: position[tensors[index].op.name]
+        range(len(operations)), key=lambda index: position[operations[index].name]
     )
