@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -121,6 +123,39 @@ def run_elastic(train: Callable[[ElasticState], None]) -> None:
             raise
 
     elastic.run(attempt)(state._state)
+
+
+@contextlib.contextmanager
+def local_rendezvous(num_workers: int) -> Iterator[list[dict[str, str]]]:
+    """Context with a server through which workers of this machine find each other.
+
+    Yields:
+      What each worker needs in its environment, in the order of ranks.
+
+    Raises:
+      ConfigError: Horovod is not installed.
+    """
+    gloo_run = _import("horovod.runner.gloo_run")
+    hosts = _import("horovod.runner.common.util.hosts")
+    http_server = _import("horovod.runner.http.http_server")
+    slots = hosts.get_host_assignments(
+        [hosts.HostInfo("localhost", num_workers)], num_workers
+    )
+    # Horovod's RendezvousServer would listen to the whole network.
+    server = http_server.RendezvousHTTPServer(
+        ("127.0.0.1", 0), http_server.RendezvousHandler, False
+    )
+    server.daemon_threads = True  # no open connection delays the end
+    with server:
+        server.init(slots)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        shared = gloo_run.create_run_env_vars(
+            "127.0.0.1", ["lo"], str(server.server_port)
+        )
+        try:
+            yield [shared | gloo_run.create_slot_env_vars(slot) for slot in slots]
+        finally:
+            server.shutdown()
 
 
 def _import(name: str) -> Any:
