@@ -5,6 +5,8 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
@@ -79,17 +81,21 @@ class Evaluator:
         self._generate = compile_for(generate, self._dataset)
 
     def evaluate(self) -> Evaluation:
-        """Returns the same evaluation on all workers, which must call it together."""
-        sums: dict[str, float] = collections.defaultdict(float)  # float64
+        """Returns the same evaluation on all workers, which must call it together.
+
+        To the last digit it is that of one worker: what a batch gives does not depend
+        on who has it, and the sums over batches are exact before they are rounded.
+        """
+        losses: dict[str, list[float]] = collections.defaultdict(list)  # by batch
         results: list[Result] = []
         batches = with_progress(
             self._dataset, self._data_layer, self._worker, "evaluating"
         )
-        for batch, (losses, predictions) in side_by_side(self._judge, batches):
-            for name, value in losses.items():
-                sums[name] += float(value)
+        for batch, (sums, predictions) in side_by_side(self._judge, batches):
+            for name, value in sums.items():
+                losses[name].append(float(value))
             results += self._results_of(batch, predictions)
-        gathered = self._worker.gather_objects((dict(sums), results))
+        gathered = self._worker.gather_objects((dict(losses), results))
         by_id = {result.id: result for _, part in gathered for result in part}
         ordered = [by_id[identity] for identity in sorted(by_id)]
         metrics = _means([part for part, _ in gathered])
@@ -122,14 +128,19 @@ class Evaluator:
         ]
 
 
-def _means(sums_of_workers: list[dict[str, float]]) -> dict[str, float]:
+def _means(losses_of_workers: Sequence[Mapping[str, list[float]]]) -> dict[str, float]:
     """Returns the loss per target and, where the loss tells it, the perplexity."""
-    sums: dict[str, float] = collections.defaultdict(float)
-    for part in sums_of_workers:
-        for name, value in part.items():
-            sums[name] += value
-    weight = sums["weight"]
-    metrics = {"loss": sums["total"] / weight if weight else float("nan")}
-    if "nll" in sums and sums["num_tokens"]:
+    names = {name for losses in losses_of_workers for name in losses}
+    sums = {
+        # Not sum(), whose rounding follows the order: who had which batch.
+        name: math.fsum(
+            value for losses in losses_of_workers for value in losses.get(name, ())
+        )
+        for name in names
+    }
+    if not sums.get("weight"):
+        return {"loss": float("nan")}
+    metrics = {"loss": sums["total"] / sums["weight"]}
+    if sums.get("nll") is not None and sums.get("num_tokens"):
         metrics["perplexity"] = perplexity(sums["nll"], sums["num_tokens"])
     return metrics

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -82,13 +84,14 @@ class TinyDataLayer(DataLayer):
         self.num_lines = num_examples
         self.blank_ids = np.array([], np.int64)
         self.spec = spec or DataSpec(VOCABULARY, VOCABULARY)
-        self._shares = [
-            list(range(rank, num_examples, self.worker.size))
-            for rank in range(self.worker.size)
-        ]
+        self._place = slice(self.worker.rank, None, self.worker.size)
         self.fingerprint = ""
         self.order_fingerprint = f"{num_examples} by {BATCH}"
-        self.batches_per_epoch = -(-len(self._shares[0]) // BATCH)
+        if mode == "train":
+            self.batches_per_epoch = -(-num_examples // (self.worker.size * BATCH))
+        else:
+            batches = range(0, num_examples, BATCH)
+            self.batches_per_epoch = len(batches[self._place])
 
     def sentence(self, identity):
         return [1 + (identity + k) % (VOCABULARY - 1) for k in range(identity % 3 + 1)]
@@ -108,10 +111,14 @@ class TinyDataLayer(DataLayer):
     def _batches(self, position):
         epoch, first = position.epoch, position.batch
         while True:
-            ids = np.setdiff1d(self._shares[self.worker.rank], self.blank_ids)
+            ids = np.setdiff1d(np.arange(self.num_examples), self.blank_ids)
+            if self.mode == "train":
+                ids = ids[self._place]  # not of whole batches: all have as many
             # eval and infer too come in an order that is not the data's
             ids = np.random.default_rng(epoch).permutation(ids)
             batches = [ids[i : i + BATCH] for i in range(0, len(ids), BATCH)]
+            if self.mode != "train":
+                batches = batches[self._place]
             for chosen in batches[first:]:
                 rows = [self.sentence(identity) for identity in chosen]
                 longest = max(map(len, rows))
@@ -244,6 +251,36 @@ def make_run(
     return SimpleNamespace(
         model=model, optimizer=optimizer, step=step, trainer=trainer, average=average
     )
+
+
+class _OneOfAll(SingleWorker):
+    """One of several workers that run side by side as threads."""
+
+    def __init__(self, rank, shares, barrier):
+        self.rank, self.size = rank, len(shares)
+        self._shares, self._barrier = shares, barrier
+
+    def gather_objects(self, value):
+        self._shares[self.rank] = value
+        self._barrier.wait()
+        gathered = list(self._shares)
+        self._barrier.wait()
+        return gathered
+
+
+def on_workers(size, action):
+    """Returns what ``action(worker)`` returns on each of ``size`` workers."""
+    shares, barrier = [None] * size, threading.Barrier(size)
+
+    def run(rank):
+        try:
+            return action(_OneOfAll(rank, shares, barrier))
+        except BaseException:
+            barrier.abort()  # nobody waits for a worker that has failed
+            raise
+
+    with concurrent.futures.ThreadPoolExecutor(size) as pool:
+        return list(pool.map(run, range(size)))
 
 
 def all_values(run: SimpleNamespace) -> dict[str, np.ndarray]:

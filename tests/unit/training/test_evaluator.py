@@ -4,7 +4,9 @@ import math
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
+from oseq.contracts import LossOutput
 from oseq.distributed.worker import SingleWorker
 from oseq.training.evaluator import Evaluator
 from tests.unit.training.fakes import (
@@ -12,6 +14,7 @@ from tests.unit.training.fakes import (
     AlignedModel,
     TinyDataLayer,
     TinyModel,
+    on_workers,
 )
 
 
@@ -65,27 +68,40 @@ def test_lengths_do_not_retrace():
     assert len(traces) == 1
 
 
-def test_two_workers_judge_each_example_once_and_agree():
+class WideModel(TinyModel):
+    """Has losses so far apart that the sum of two of them is rounded."""
+
+    def compute_loss(self, batch, training=False):
+        powers = np.random.default_rng(0).uniform(-9, 9, 21)
+        losses = tf.constant(10.0**powers, tf.float32)
+        total = tf.reduce_sum(tf.gather(losses, batch["id"]))
+        weight = tf.cast(tf.size(batch["id"]), tf.float32)
+        return LossOutput(total, weight, {"nll": 1e-9 * total, "num_tokens": weight})
+
+
+@pytest.mark.parametrize("model_class", [TinyModel, WideModel])
+@pytest.mark.parametrize("num_examples", [1, 7, 21])
+def test_any_number_of_workers_has_the_outcome_of_one_to_the_last_bit(
+    model_class, num_examples
+):
+    model = model_class()
+    model(next(iter(TinyDataLayer().dataset())))
+
+    def evaluate(worker):
+        data_layer = TinyDataLayer("eval", worker, num_examples)
+        return Evaluator(model, data_layer, worker).evaluate()
+
+    whole = evaluate(SingleWorker())
+    assert whole.metrics.keys() == {"loss", "perplexity", "exact"}
+    assert [result.id for result in whole.results] == list(range(num_examples))
+    for size in (2, 3, 5):
+        assert on_workers(size, evaluate) == [whole] * size
+
+
+def test_without_any_example_the_loss_is_no_number():
+    data_layer = TinyDataLayer("eval", num_examples=0)
     model = built()
-    whole = Evaluator(model, TinyDataLayer("eval"), SingleWorker()).evaluate()
-    shares = {}
-
-    class Sharing(SingleWorker):
-        size = 2
-
-        def __init__(self, rank):
-            self.rank = rank
-
-        def gather_objects(self, value):
-            shares[self.rank] = value
-            return [shares.get(rank, value) for rank in range(2)]
-
-    for rank in (1, 0, 1):
-        worker = Sharing(rank)
-        evaluator = Evaluator(model, TinyDataLayer("eval", worker), worker)
-        evaluation = evaluator.evaluate()
-    assert {len(results) for _, results in shares.values()} == {3, 4}
-    assert evaluation.results == whole.results
-    np.testing.assert_allclose(
-        evaluation.metrics["loss"], whole.metrics["loss"], rtol=1e-6
-    )
+    model.evaluate = lambda results: {"exact": float(len(results))}
+    metrics = Evaluator(model, data_layer, SingleWorker()).evaluate().metrics
+    assert math.isnan(metrics["loss"])
+    assert metrics.keys() == {"loss", "exact"}

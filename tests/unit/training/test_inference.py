@@ -20,6 +20,7 @@ from tests.unit.training.fakes import (
     AlignedModel,
     TinyDataLayer,
     TinyModel,
+    on_workers,
 )
 
 
@@ -76,21 +77,24 @@ def test_a_caller_who_infers_often_compiles_once():
     assert len(calls) == 1
 
 
-def test_two_workers_answer_in_the_order_of_the_input():
-    workers = [SingleWorker(), SingleWorker()]
-    layers = []
-    for rank, worker in enumerate(workers):
-        worker.rank, worker.size = rank, 2
-        layers.append(TinyDataLayer("infer", worker))
-    gathered = []
-    workers[0].gather_objects = lambda value: gathered.append(value) or [value]
-    with pytest.raises(RuntimeError, match="no example for line 1"):
-        answers_of(layers[0], workers[0])
-    workers[1].gather_objects = lambda value: [gathered[0], value]
-    answers = answers_of(layers[1], workers[1])
-    assert [answer.hypotheses[0] for answer in answers] == [
-        layers[1].text_of("source", line) for line in range(7)
-    ]
+@pytest.mark.parametrize("size", [2, 3, 5])
+@pytest.mark.parametrize(
+    ("num_lines", "blank"),
+    [(7, []), (7, [0, 3, 6]), (2, []), (3, [0, 1]), (2, [0, 1]), (0, [])],
+)
+def test_any_number_of_workers_gives_the_answers_of_one(size, num_lines, blank):
+    model = built()
+
+    def answer(worker):
+        data_layer = TinyDataLayer("infer", worker, num_lines)
+        data_layer.blank_ids = np.array(blank, np.int64)
+        return list(Inference(model, worker).answers(data_layer))
+
+    whole = answer(SingleWorker())
+    assert [each.id for each in whole] == list(range(num_lines))
+    if len(blank) < num_lines:  # some workers decode nothing and learn the number
+        assert {len(each.hypotheses) for each in whole} == {2}
+    assert on_workers(size, answer) == [whole] * size
 
 
 def test_a_hypothesis_never_takes_more_than_its_line():

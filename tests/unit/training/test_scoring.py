@@ -12,7 +12,7 @@ from oseq.contracts import Scored
 from oseq.distributed.worker import SingleWorker
 from oseq.models.model import Model
 from oseq.training.scoring import PairScore, score_pairs, write_score
-from tests.unit.training.fakes import TinyDataLayer
+from tests.unit.training.fakes import TinyDataLayer, on_workers
 
 
 class Scorer:
@@ -38,20 +38,16 @@ def test_every_pair_has_its_score_in_its_place():
     assert scores == [expected(data_layer, line) for line in range(7)]
 
 
-def test_two_workers_score_in_the_order_of_the_lines():
-    one, two = SingleWorker(), SingleWorker()
-    for rank, worker in enumerate((one, two)):
-        worker.rank, worker.size = rank, 2
-    shares = []
-    one.gather_objects = lambda share: shares.append(share) or [share]
-    with pytest.raises(RuntimeError, match="no example for line 1"):
-        list(score_pairs(Scorer(), TinyDataLayer("score", one), one))
-    two.gather_objects = lambda share: [*shares, share]
-    data_layer = TinyDataLayer("score", two)
+@pytest.mark.parametrize("size", [2, 3, 5])
+@pytest.mark.parametrize("num_lines", [7, 1, 0])
+def test_any_number_of_workers_gives_the_scores_of_one(size, num_lines):
+    def score(worker):
+        data_layer = TinyDataLayer("score", worker, num_lines)
+        return list(score_pairs(Scorer(), data_layer, worker))
 
-    scores = list(score_pairs(Scorer(), data_layer, two))
-
-    assert scores == [expected(data_layer, line) for line in range(7)]
+    whole = score(SingleWorker())
+    assert [each.id for each in whole] == list(range(num_lines))
+    assert on_workers(size, score) == [whole] * size
 
 
 def test_a_line_has_log_probability_and_number_of_tokens():
