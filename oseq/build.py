@@ -120,7 +120,7 @@ def build_trained_model(config: Config, mode: str, options: Options) -> TrainedM
     params = config.params(mode)
     worker = build_worker(params)
     prepare_devices(params, worker)
-    share_cores_among_batches()
+    share_cores_among_batches(worker)
     path = find_checkpoint(params, options)
     others = find_members(options.ensemble, mode, path)
     config = _with_trained_front_end(config, Path(params["logdir"]), mode)
@@ -197,7 +197,12 @@ def build_trainer(config: Config, mode: str, options: Options) -> Trainer:
     updates_per_epoch = data_layer.batches_per_epoch / params["iter_size"]
     last_step = _last_step(params, options, updates_per_epoch)
     optimizer = _build_wrapper(
-        params, precision, trainable, last_step, max(1, round(updates_per_epoch))
+        params,
+        precision,
+        trainable,
+        last_step,
+        max(1, round(updates_per_epoch)),
+        worker.size * params["iter_size"],
     )
     train_step = TrainStep(
         model,
@@ -252,6 +257,7 @@ def _build_wrapper(
     trainable: list[keras.Variable],
     last_step: int,
     steps_per_epoch: int,
+    num_micro_batches: int,
 ) -> MixedPrecisionOptimizerWrapper:
     optimizer = MixedPrecisionOptimizerWrapper(
         build_optimizer(
@@ -261,6 +267,9 @@ def _build_wrapper(
             params["lr_policy_params"],
             max_steps=last_step,
             steps_per_epoch=steps_per_epoch,
+            lr_scaling=params["lr_scaling"],
+            lr_scaling_params=params["lr_scaling_params"],
+            num_micro_batches=num_micro_batches,
         ),
         build_loss_scaler(
             params["loss_scaling"], params["loss_scaling_params"], precision

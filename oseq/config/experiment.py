@@ -19,6 +19,7 @@ SUMMARIES = (
     "variable_norm",
 )
 LOSS_SCALINGS = ("Backoff", "LogMax")
+LR_SCALINGS = ("linear", "sqrt")
 
 
 def _resolve_optimizer(optimizer: Any) -> Any:
@@ -36,6 +37,11 @@ def _resolve_loss_scaling(loss_scaling: Any) -> Any:
     from oseq.optimizers.loss_scalers import AUTOMATIC_SCALERS
 
     return AUTOMATIC_SCALERS.get(loss_scaling)  # the key itself reports another name
+
+
+def _resolve_lr_scaling(rule: Any) -> Any:
+    del rule  # both have the same keys
+    return LrScalingParams
 
 
 class LarcParams:
@@ -61,6 +67,28 @@ class LarcParams:
                 float, "smallest factor on a gradient", 1e-7, minimum=0
             ),
             "epsilon": Param(float, "added to gradient norms", 1e-7, minimum=0),
+        }
+
+
+class LrScalingParams:
+    """Keys of ``lr_scaling_params``."""
+
+    @staticmethod
+    def get_required_params() -> dict[str, Param]:
+        return {}
+
+    @staticmethod
+    def get_optional_params() -> dict[str, Param]:
+        return {
+            "base_micro_batches": Param(
+                int,
+                "micro-batches per update that lr_policy was made for",
+                1,
+                minimum=1,
+            ),
+            "warmup_steps": Param(
+                int, "updates over which the factor grows from 1", 0, minimum=0
+            ),
         }
 
 
@@ -162,6 +190,18 @@ def _optimization() -> dict[str, Param]:
         "lr_policy": Param(callable, "function that gives the learning rate"),
         "lr_policy_params": Param(
             dict, "keys of the learning rate policy", {}, schema_of="lr_policy"
+        ),
+        "lr_scaling": Param(
+            list(LR_SCALINGS),
+            "factor on the learning rate for k times the micro-batches per update: k "
+            "or its square root; None: 1",
+        ),
+        "lr_scaling_params": Param(
+            dict,
+            "keys of lr_scaling",
+            {},
+            schema_of="lr_scaling",
+            resolve=_resolve_lr_scaling,
         ),
         "max_grad_norm": Param(
             float, "clip gradients to this global norm; not with larc_params", minimum=0

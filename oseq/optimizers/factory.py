@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
 import tensorflow as tf
 
+from oseq.config.experiment import LrScalingParams
 from oseq.config.params import (
     INJECTED_PARAMS,
     ConfigError,
@@ -17,7 +19,10 @@ from oseq.config.params import (
 )
 from oseq.config.values import did_you_mean
 from oseq.optimizers.adam import Adam, AdamW, LazyAdam
+from oseq.optimizers.lr_scaling import ScaledSchedule
 from oseq.optimizers.novograd import NovoGrad
+
+_log = logging.getLogger(__name__)
 
 
 class PolicySchedule(keras.optimizers.schedules.LearningRateSchedule):
@@ -73,6 +78,9 @@ def build_optimizer(
     *,
     max_steps: int | None,
     steps_per_epoch: int | None,
+    lr_scaling: str | None = None,
+    lr_scaling_params: Mapping[str, Any] | None = None,
+    num_micro_batches: int = 1,
 ) -> keras.optimizers.Optimizer:
     """Returns the optimizer, with its learning rate following the policy.
 
@@ -85,6 +93,9 @@ def build_optimizer(
         filled in where the policy has them and they are not given.
       max_steps: updates of the whole run, where known.
       steps_per_epoch: updates of one epoch, where known.
+      lr_scaling: rule by which larger batches change the policy's rate; None: not.
+      lr_scaling_params: its keys.
+      num_micro_batches: of one update, of all workers.
 
     Raises:
       ConfigError: unknown names or keys.
@@ -93,9 +104,14 @@ def build_optimizer(
     params = check_params(optimizer_class, optimizer_params or {}, "optimizer_params")
     arguments = _with_floats(optimizer_class, params)
     if lr_policy is not None:
-        arguments["learning_rate"] = _build_schedule(
+        schedule = _build_schedule(
             lr_policy, lr_policy_params or {}, max_steps, steps_per_epoch
         )
+        if lr_scaling is not None:
+            schedule = _scale(
+                schedule, lr_scaling, lr_scaling_params or {}, num_micro_batches
+            )
+        arguments["learning_rate"] = schedule
     try:
         return optimizer_class(**arguments)
     except ValueError as error:
@@ -164,6 +180,26 @@ def _build_schedule(
             f"lr_policy_params: the first update's learning rate would be {first_rate}"
         )
     return schedule
+
+
+def _scale(
+    schedule: keras.optimizers.schedules.LearningRateSchedule,
+    rule: str,
+    params: Mapping[str, Any],
+    num_micro_batches: int,
+) -> ScaledSchedule:
+    complete = check_params(LrScalingParams, params, "lr_scaling_params")
+    scaled = ScaledSchedule(schedule, rule, num_micro_batches, **complete)
+    _log.info(
+        "lr_scaling: learning rate times %.4g (%s of %d / %d micro-batches), reached "
+        "over %d updates",
+        scaled.factor,
+        rule,
+        num_micro_batches,
+        complete["base_micro_batches"],
+        complete["warmup_steps"],
+    )
+    return scaled
 
 
 def _steps_left(policy_params: Mapping[str, Any], max_steps: int) -> int:

@@ -112,6 +112,18 @@ def test_a_problem_with_a_value_of_the_command_line_names_the_flag(toy):
     assert problem == "--ema_decay: must be below 1, got 2"
 
 
+@pytest.mark.parametrize("rule", ["linear", "sqrt"])
+def test_learning_rate_scaling_has_keys_of_its_own(toy, rule):
+    params = toy("", f"--lr_scaling={rule}").params("train")
+    expected = {"base_micro_batches": 1, "warmup_steps": 0}
+    assert params["lr_scaling_params"] == expected
+    wrong = toy("", f"--lr_scaling={rule}", "--lr_scaling_params/warmup=3")
+    (problem,) = problems_of(wrong)
+    assert problem.startswith("--lr_scaling_params/warmup: unknown key; did you mean")
+    wrong = toy("", f"--lr_scaling={rule}", "--lr_scaling_params/base_micro_batches=0")
+    assert "must be at least 1" in problems_of(wrong)[0]
+
+
 @pytest.mark.parametrize(
     ("more", "mode", "key"),
     [
@@ -139,6 +151,12 @@ def test_a_problem_with_a_value_of_the_command_line_names_the_flag(toy):
             "larc_params",
         ),
         ("base_params['loss_scaling'] = 'backof'", "train", "loss_scaling"),
+        ("base_params['lr_scaling'] = 'square'", "train", "lr_scaling"),
+        (
+            "base_params['lr_scaling_params'] = {'warmup_steps': 9}",
+            "train",
+            "lr_scaling_params",
+        ),
         ("del base_params['logdir']", "infer", "logdir"),
     ],
 )
