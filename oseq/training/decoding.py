@@ -40,13 +40,13 @@ def compile_for(
 
 
 def side_by_side(
-    function: Callable[[Batch], Any], batches: Iterable[Batch]
+    function: Callable[[Batch], Any], batches: Iterable[Batch], worker: Worker
 ) -> Iterator[tuple[Batch, Any]]:
     """Yields each batch with what ``function`` makes of it, in the order of batches.
 
     See ``devices.num_side_by_side`` for how many there are at a time.
     """
-    num_parallel = num_side_by_side()
+    num_parallel = num_side_by_side(worker)
     running: collections.deque[tuple[Batch, concurrent.futures.Future[Any]]]
     running = collections.deque()
     pool = concurrent.futures.ThreadPoolExecutor(num_parallel)

@@ -91,7 +91,8 @@ class Evaluator:
         batches = with_progress(
             self._dataset, self._data_layer, self._worker, "evaluating"
         )
-        for batch, (sums, predictions) in side_by_side(self._judge, batches):
+        judged = side_by_side(self._judge, batches, self._worker)
+        for batch, (sums, predictions) in judged:
             for name, value in sums.items():
                 losses[name].append(float(value))
             results += self._results_of(batch, predictions)

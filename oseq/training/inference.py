@@ -76,7 +76,8 @@ class Inference:
                 generate = functools.partial(generate_aligned, self._model)
             self._generate = compile_for(generate, dataset)
         batches = with_progress(dataset, data_layer, self._worker, "decoding")
-        for batch, predictions in side_by_side(self._generate, batches):
+        generated = side_by_side(self._generate, batches, self._worker)
+        for batch, predictions in generated:
             found = hypotheses_of(predictions, batch, data_layer)
             for identity, (texts, scores, alignments) in zip(
                 batch["id"].numpy().tolist(), found, strict=True

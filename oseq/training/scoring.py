@@ -46,7 +46,7 @@ def _scores(model: Model, data_layer: DataLayer, worker: Worker) -> Iterator[Pai
     # The alignment is left out of the graph.
     score = compile_for(lambda batch: model.score(batch).log_probability, dataset)
     batches = with_progress(dataset, data_layer, worker, "scoring")
-    for batch, found in side_by_side(score, batches):
+    for batch, found in side_by_side(score, batches, worker):
         totals = found.numpy().sum(axis=1, dtype=np.float64)
         yield from map(
             PairScore,

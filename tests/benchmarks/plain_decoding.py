@@ -85,7 +85,7 @@ def plain_threads() -> None:
     from oseq.training import decoding
 
     for module in (devices, decoding):
-        module.num_side_by_side = lambda: 1
+        module.num_side_by_side = lambda worker: 1
 
 
 PLAIN = {"cache": plain_cache, "batches": plain_batches, "threads": plain_threads}

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from oseq.config.params import ConfigError
 from oseq.devices import (
+    check_devices,
     num_side_by_side,
     prepare_devices,
     share_cores_among_batches,
@@ -53,21 +54,122 @@ class FakeGpus:
 
 
 class Worker(SingleWorker):
-    def __init__(self, local_rank):
+    def __init__(self, local_rank=0, local_size=1):
         self.local_rank = local_rank
+        self.local_size = local_size
+
+
+@pytest.fixture
+def threads(monkeypatch):
+    """What TensorFlow is asked for: threads by kind."""
+    asked = {}
+    monkeypatch.delenv("TF_NUM_INTRAOP_THREADS", raising=False)
+    for kind in ("intra", "inter"):
+        name = f"set_{kind}_op_parallelism_threads"
+        monkeypatch.setattr(
+            tf.config.threading, name, functools.partial(asked.__setitem__, kind)
+        )
+    return asked
+
+
+def cores(monkeypatch, number):
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: range(number))
 
 
 @pytest.mark.parametrize(
-    ("gpu_ids", "local_rank", "chosen"),
-    [(None, 0, "a"), (None, 2, "c"), ([2, 1], 0, "c"), ([2, 1], 1, "b")],
+    ("gpu_ids", "place", "chosen"),
+    [
+        (None, (0, 1), "a"),
+        (None, (0, 3), "a"),
+        (None, (2, 3), "c"),
+        (None, (1, 2), "b"),
+        ([1], (0, 1), "b"),
+        ([2, 1], (0, 1), "c"),
+        ([2, 1], (0, 2), "c"),
+        ([2, 1], (1, 2), "b"),
+    ],
 )
-def test_every_worker_takes_one_gpu(monkeypatch, gpu_ids, local_rank, chosen):
+def test_every_worker_takes_one_gpu(monkeypatch, threads, gpu_ids, place, chosen):
     gpus = FakeGpus(monkeypatch, "abc")
 
-    prepare_devices({"num_gpus": 3, "gpu_ids": gpu_ids}, Worker(local_rank))
+    prepare_devices({"num_gpus": 3, "gpu_ids": gpu_ids}, Worker(*place))
 
     assert gpus.visible == gpus.growing == [chosen]
     assert gpus.tf32 is True
+    assert threads == {}
+
+
+@pytest.mark.parametrize("gpu_ids", [None, [0]])
+def test_a_cluster_may_show_every_worker_a_gpu_of_its_own(monkeypatch, gpu_ids):
+    gpus = FakeGpus(monkeypatch, "a")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
+
+    prepare_devices({"num_gpus": None, "gpu_ids": gpu_ids}, Worker(3, 4))
+
+    assert gpus.visible == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("names", "gpu_ids", "found"),
+    [("ab", None, "2 of"), ("abc", [2, 0], "2 of"), ("a", None, "1 of")],
+)
+def test_fewer_gpus_than_workers_are_refused(monkeypatch, names, gpu_ids, found):
+    FakeGpus(monkeypatch, names)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    params = {"num_gpus": None, "gpu_ids": gpu_ids}
+
+    for local_rank in range(3):
+        with pytest.raises(ConfigError, match=f"3 workers on this host, but {found}"):
+            prepare_devices(params, Worker(local_rank, 3))
+    with pytest.raises(ConfigError, match=f"3 workers on this host, but {found}"):
+        check_devices(params, 3)
+
+
+def test_who_starts_workers_of_one_environment_counts_all_its_gpus(monkeypatch):
+    FakeGpus(monkeypatch, "a")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
+    with pytest.raises(ConfigError, match="2 workers on this host, but 1 of"):
+        check_devices({"num_gpus": 2, "gpu_ids": None}, 2)
+
+
+def test_workers_may_be_started_where_each_has_a_gpu_or_none_has_one(monkeypatch):
+    gpus = FakeGpus(monkeypatch, "ab")
+    check_devices({"num_gpus": 2, "gpu_ids": None}, 2)
+    check_devices({"num_gpus": None, "gpu_ids": [1, 0]}, 2)
+    gpus.names = []
+    check_devices({"num_gpus": 2, "gpu_ids": None}, 2)
+    with pytest.raises(ConfigError, match="finds no GPU"):
+        check_devices({"num_gpus": None, "gpu_ids": [0, 1]}, 2)
+    assert gpus.growing == []
+
+
+@pytest.mark.parametrize(
+    ("num_cores", "local_size", "share"), [(8, 2, 4), (7, 3, 2), (2, 4, 1)]
+)
+def test_workers_without_a_gpu_share_the_cores(
+    monkeypatch, threads, num_cores, local_size, share
+):
+    FakeGpus(monkeypatch, "")
+    cores(monkeypatch, num_cores)
+    worker = Worker(1, local_size)
+
+    prepare_devices({"num_gpus": local_size, "gpu_ids": None}, worker)
+
+    assert threads == {"intra": share, "inter": share}
+    assert num_side_by_side(worker) == share
+
+
+def test_a_worker_that_is_alone_has_tensorflows_own_threads(monkeypatch, threads):
+    FakeGpus(monkeypatch, "")
+    prepare_devices({"num_gpus": None, "gpu_ids": None}, Worker())
+    assert threads == {}
+
+
+def test_threads_that_the_environment_names_stay(monkeypatch, threads):
+    FakeGpus(monkeypatch, "")
+    monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "16")
+    prepare_devices({"num_gpus": None, "gpu_ids": None}, Worker(0, 2))
+    assert threads == {}
 
 
 @pytest.mark.parametrize(("names", "num_gpus"), [("abc", 0), ("", 1)])
@@ -113,29 +215,28 @@ def test_other_modes_stay_on_old_gpus(monkeypatch, dtype):
 
 
 def test_each_core_has_a_batch_of_its_own_but_a_gpu_has_one(monkeypatch):
-    monkeypatch.setattr("os.sched_getaffinity", lambda process: range(3))
-    assert num_side_by_side() == 3
-    monkeypatch.setattr("os.sched_getaffinity", lambda process: range(48))
-    assert num_side_by_side() == 8
+    cores(monkeypatch, 3)
+    assert num_side_by_side(Worker()) == 3
+    cores(monkeypatch, 48)
+    assert num_side_by_side(Worker()) == 8
     FakeGpus(monkeypatch, ["GPU:0"])
-    assert num_side_by_side() == 1
+    assert num_side_by_side(Worker()) == 1
 
 
-def test_operations_get_the_cores_of_one_batch(monkeypatch):
-    asked = {}
-    monkeypatch.setattr("os.sched_getaffinity", lambda process: range(24))
-    for kind in ("intra", "inter"):
-        name = f"set_{kind}_op_parallelism_threads"
-        monkeypatch.setattr(
-            tf.config.threading, name, functools.partial(asked.__setitem__, kind)
-        )
-    share_cores_among_batches()
-    assert asked == {"intra": 3, "inter": 8}
+@pytest.mark.parametrize(
+    ("local_size", "intra", "inter"), [(1, 3, 8), (2, 2, 8), (6, 1, 4)]
+)
+def test_operations_get_the_cores_of_one_batch(
+    monkeypatch, threads, local_size, intra, inter
+):
+    cores(monkeypatch, 24)
+    share_cores_among_batches(Worker(0, local_size))
+    assert threads == {"intra": intra, "inter": inter}
 
 
 def test_a_tensorflow_that_has_started_keeps_its_threads(monkeypatch):
-    monkeypatch.setattr("os.sched_getaffinity", lambda process: range(2))
+    cores(monkeypatch, 2)
     tf.constant(1.0) + 1.0
     before = tf.config.threading.get_intra_op_parallelism_threads()
-    share_cores_among_batches()
+    share_cores_among_batches(Worker())
     assert tf.config.threading.get_intra_op_parallelism_threads() == before

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from oseq.contracts import DataSpec, Scored
 from oseq.data.word_alignment import AlignedText
+from oseq.distributed.worker import SingleWorker
 from oseq.training import decoding
 from oseq.training.decoding import generate_aligned, hypotheses_of, side_by_side
 
@@ -113,7 +114,7 @@ def test_the_text_is_what_the_data_layer_aligns_or_else_restores():
 
 @pytest.fixture
 def two_at_a_time(monkeypatch):
-    monkeypatch.setattr(decoding, "num_side_by_side", lambda: 2)
+    monkeypatch.setattr(decoding, "num_side_by_side", lambda worker: 2)
 
 
 def test_two_batches_run_side_by_side_and_come_out_in_their_order(two_at_a_time):
@@ -123,7 +124,7 @@ def test_two_batches_run_side_by_side_and_come_out_in_their_order(two_at_a_time)
         both_run.wait(timeout=10)  # fails if there is only one at a time
         return 2 * batch
 
-    found = list(side_by_side(double, range(6)))
+    found = list(side_by_side(double, range(6), SingleWorker()))
 
     assert found == [(batch, 2 * batch) for batch in range(6)]
 
@@ -136,7 +137,7 @@ def test_few_batches_are_made_before_they_are_wanted(two_at_a_time):
             made.append(batch)
             yield batch
 
-    answers = side_by_side(lambda batch: batch, batches())
+    answers = side_by_side(lambda batch: batch, batches(), SingleWorker())
     next(answers)
 
     assert len(made) == 3  # two that run, and the next one
@@ -148,7 +149,7 @@ def test_a_failure_is_told_as_it_is(two_at_a_time):
         raise ValueError(f"no answer for {batch}")
 
     with pytest.raises(ValueError, match="no answer for 0"):
-        next(side_by_side(fail, range(100)))
+        next(side_by_side(fail, range(100), SingleWorker()))
 
 
 def test_ctrl_c_waits_for_what_runs_and_begins_nothing_more(two_at_a_time):
@@ -163,6 +164,6 @@ def test_ctrl_c_waits_for_what_runs_and_begins_nothing_more(two_at_a_time):
         go_on.wait(timeout=10)
 
     with pytest.raises(KeyboardInterrupt):
-        next(side_by_side(wait, range(100)))
+        next(side_by_side(wait, range(100), SingleWorker()))
 
     assert begun == [0, 1]
