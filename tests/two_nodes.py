@@ -27,7 +27,7 @@ from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 
 _PROGRAMS = ("ip", "tc", "ssh", "sshd", "ssh-keygen", "taskset", "unshare")
-_DEVICE = "eth0"  # on both nodes: Gloo is told one name for all
+DEVICE = "eth0"  # on both nodes: Gloo is told one name for all
 _ADDRESSES = ("192.0.2.1", "192.0.2.2")  # of a network that is nowhere (RFC 5737)
 _PREFIX = "oseq"
 # `ip netns exec NAME` shows what lies here in a folder NAME as if it were in /etc.
@@ -134,35 +134,23 @@ class TwoNodes:
 
     def bytes_sent(self) -> tuple[int, int]:
         """Returns how many bytes each node has sent, headers included."""
-        file = f"/sys/class/net/{_DEVICE}/statistics/tx_bytes"
+        file = f"/sys/class/net/{DEVICE}/statistics/tx_bytes"
         first, second = (int(_run(*_inside(name), "cat", file)) for name in self.names)
         return first, second
 
     def processes(self, node: int, text: str) -> list[int]:
-        """Returns ids of a node's processes whose command line contains ``text``."""
-        return [pid for pid in _pids(self.names[node]) if text in _command_line(pid)]
+        """Returns ids of a node's processes whose command line starts so."""
+        pids = _pids(self.names[node])
+        return [pid for pid in pids if _command_line(pid).startswith(text)]
 
-    def start_horovodrun(
-        self, *command: object, flags: Sequence[str] | None = None
-    ) -> subprocess.Popen[str]:
-        """Starts horovodrun on the first node.
-
-        Args:
-          command: for every worker; ends also when the nodes go.
-          flags: which workers; None: one on each node.
+    def start_process(self, node: int, *command: object) -> subprocess.Popen[str]:
+        """Starts a command on a node; it ends also when the nodes go.
 
         Returns:
-          The process; what all workers print is its standard output.
+          The process; what it prints, errors too, is its standard output.
         """
-        flags = ["-np", "2", "-H", self.hosts] if flags is None else flags
         return subprocess.Popen(
-            [
-                *self._command_on(0),
-                *(sys.executable, "-m", "horovod.runner.launch"),
-                *("--gloo", "--disable-cache", "--network-interfaces", _DEVICE),
-                *flags,
-                *map(str, command),
-            ],
+            [*self._command_on(node), *map(str, command)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -170,8 +158,25 @@ class TwoNodes:
             start_new_session=True,  # Ctrl-C is for whoever made the nodes
         )
 
+    def start_horovodrun(
+        self, *command: object, flags: Sequence[object] | None = None
+    ) -> subprocess.Popen[str]:
+        """Starts horovodrun on the first node, as ``start_process`` does.
+
+        Args:
+          command: for every worker.
+          flags: which workers; None: one on each node.
+        """
+        return self.start_process(
+            0,
+            *(sys.executable, "-m", "horovod.runner.launch"),
+            *("--gloo", "--disable-cache", "--network-interfaces", DEVICE),
+            *(["-np", 2, "-H", self.hosts] if flags is None else flags),
+            *command,
+        )
+
     def horovodrun(
-        self, *command: object, timeout: float, flags: Sequence[str] | None = None
+        self, *command: object, timeout: float, flags: Sequence[object] | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Runs horovodrun to its end; see ``start_horovodrun``.
 
@@ -185,7 +190,7 @@ class TwoNodes:
         return subprocess.CompletedProcess(process.args, process.returncode, out)
 
     @contextlib.contextmanager
-    def ending(self, process: subprocess.Popen[str]) -> Iterator[None]:
+    def ending(self, *processes: subprocess.Popen[str]) -> Iterator[None]:
         """Ends a job's processes on both nodes in the end, however that comes."""
         servers = {server.pid for server in self._servers}
         try:
@@ -193,7 +198,8 @@ class TwoNodes:
         finally:
             for name in self.names:
                 _kill(name, spared=servers)
-            process.communicate()
+            for process in processes:
+                process.communicate()
 
     def _configure(self) -> None:
         """Writes the files of /etc that the nodes see instead of the machine's."""
@@ -231,14 +237,14 @@ class TwoNodes:
 
 def _make_namespaces(first: str, second: str) -> None:
     """Makes namespaces with a link; the two may be one."""
-    other = _DEVICE if first != second else "eth1"
+    other = DEVICE if first != second else "eth1"
     for name in dict.fromkeys((first, second)):
         _run("ip", "netns", "add", name)
     _run(
-        *("ip", "link", "add", _DEVICE, "netns", first),
+        *("ip", "link", "add", DEVICE, "netns", first),
         *("type", "veth", "peer", "name", other, "netns", second),
     )
-    ends = ((first, _DEVICE), (second, other))
+    ends = ((first, DEVICE), (second, other))
     for (name, device), address in zip(ends, _ADDRESSES, strict=True):
         _run("ip", "-n", name, "address", "add", f"{address}/24", "dev", device)
         for up in ("lo", device):
@@ -246,7 +252,7 @@ def _make_namespaces(first: str, second: str) -> None:
 
 
 def _shaping(action: str, rate_mbit: float | None) -> list[str]:
-    command = ["tc", "qdisc", action, "dev", _DEVICE, "root"]
+    command = ["tc", "qdisc", action, "dev", DEVICE, "root"]
     if rate_mbit is None:
         return command
     rate = ["rate", f"{rate_mbit}mbit", "burst", "256kb", "latency", "50ms"]

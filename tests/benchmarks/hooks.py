@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from oseq.training.hooks.hook import Hook
 from oseq.training.trainer import Trainer
+from tests.benchmarks.workers import TRAINING_BEGINS
 
 
 class StepTimer(Hook):
@@ -32,6 +33,24 @@ class StepTimer(Hook):
         now = time.perf_counter()
         self.seconds.append(now - self._last)
         self._last = now
+
+
+class WaitingTimer(StepTimer):
+    """Times every update, and says when the first is about to begin.
+
+    Attributes:
+      seconds_waiting: for other workers' gradients, by update.
+    """
+
+    seconds_waiting: ClassVar[list[float]] = []
+
+    def begin(self, trainer: Trainer) -> None:
+        print(TRAINING_BEGINS, flush=True)
+        super().begin(trainer)
+
+    def after_step(self, trainer: Trainer, result: Any) -> None:
+        self.seconds_waiting.append(float(result.seconds_waiting))
+        super().after_step(trainer, result)
 
 
 class StartupClock(Hook):
