@@ -53,6 +53,7 @@ class Header:
       dtype: the numeric mode of the run; the tensors are FP32 in all of them.
       oseq_version: the version that wrote the file.
       format_version: of the layout of this file.
+      num_skipped: updates that were not applied, as their gradients overflowed.
     """
 
     step: int
@@ -65,6 +66,7 @@ class Header:
     dtype: str
     oseq_version: str
     format_version: int = _FORMAT
+    num_skipped: int = 0
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self))
@@ -78,7 +80,8 @@ class Header:
             missing key is named.
         """
         try:
-            values = json.loads(text)
+            # Files from before skipped updates were counted have none.
+            values = {"num_skipped": 0} | json.loads(text)
             version = values["format_version"]
             if version != _FORMAT:
                 raise CheckpointError(

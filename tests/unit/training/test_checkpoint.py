@@ -51,6 +51,13 @@ def test_what_is_written_is_read(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
 
 
+def test_a_header_from_before_skipped_updates_were_counted_has_none():
+    values = json.loads(dataclasses.replace(HEADER, num_skipped=3).to_json())
+    assert Header.from_json(json.dumps(values)).num_skipped == 3
+    del values["num_skipped"]
+    assert Header.from_json(json.dumps(values)) == HEADER
+
+
 @pytest.mark.parametrize("moment", ["save_file", "_flush", "replace"])
 def test_a_failure_while_saving_leaves_the_previous_checkpoint(
     tmp_path, monkeypatch, moment
