@@ -1,9 +1,13 @@
 # `make demo` and `make test` are all that a new checkout needs: each creates .venv
-# and installs what it uses, once per change of the dependencies.
+# and installs what it uses, once per change of the dependencies. Where all is installed
+# already, as in a container, the demo is: make demo PYTHON=python INSTALLED_DEMO=
 OSEQ_PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 PIP_INSTALL := $(PYTHON) -m pip install --quiet --disable-pip-version-check
+INSTALLED_DEMO := $(VENV)/installed-demo
+INSTALLED_DEV := $(VENV)/installed-dev
+INSTALLED_HOROVOD := $(VENV)/installed-horovod
 
 DEMO := example_configs/text2text/cldr
 DEMO_CONFIG := $(DEMO)/en-de-transformer.py
@@ -16,7 +20,7 @@ DEMO_OUTPUT := $(DEMO_RUN)/test.out.de
 help:
 	@echo "make demo    generate a corpus, train a Transformer on it, translate, score"
 	@echo "make test    run the test suite"
-	@echo "make lint    ruff and mypy"
+	@echo "make lint    ruff, mypy, shellcheck and hadolint"
 	@echo "make format  let ruff rewrite the sources"
 	@echo "make bench   measure the speed of training and decoding"
 	@echo "make clean   remove the demo's run and corpus, and the tools' caches"
@@ -24,22 +28,27 @@ help:
 $(PYTHON):
 	$(OSEQ_PYTHON) -m venv $(VENV)
 
-$(VENV)/installed-demo: setup.cfg pyproject.toml | $(PYTHON)
+$(INSTALLED_DEMO): setup.cfg pyproject.toml | $(PYTHON)
 	@echo "Installing oseq and TensorFlow into $(VENV)"
 	$(PIP_INSTALL) --editable '.[demo]'
 	touch $@
 
-$(VENV)/installed-dev: setup.cfg pyproject.toml | $(PYTHON)
+$(INSTALLED_DEV): setup.cfg pyproject.toml | $(PYTHON)
 	@echo "Installing oseq, TensorFlow and the development tools into $(VENV)"
 	$(PIP_INSTALL) --editable '.[demo,dev]'
 	touch $@
 
+# Without MPI, which horovodrun would prefer: the tests find the same on all machines.
+$(INSTALLED_HOROVOD): docker/install_horovod.sh $(INSTALLED_DEV)
+	HOROVOD_WITHOUT_MPI=1 docker/install_horovod.sh $(PYTHON)
+	touch $@
+
 # The files of one corpus appear together; the last one written stands for all.
-$(DEMO_CORPUS)/test.de: $(DEMO)/make_corpus.py | $(VENV)/installed-demo
+$(DEMO_CORPUS)/test.de: $(DEMO)/make_corpus.py | $(INSTALLED_DEMO)
 	$(PYTHON) $< --source-locale en --target-locale de --output $(DEMO_CORPUS)
 
 # An interrupted training continues where it was.
-$(DEMO_OUTPUT): $(DEMO_CONFIG) $(DEMO_CORPUS)/test.de | $(VENV)/installed-demo
+$(DEMO_OUTPUT): $(DEMO_CONFIG) $(DEMO_CORPUS)/test.de | $(INSTALLED_DEMO)
 	$(PYTHON) run.py --config_file=$< --mode=train_eval --resume=auto
 	$(PYTHON) run.py --config_file=$< --mode=infer \
 	    --infer_input_file=$(DEMO_CORPUS)/test.en --infer_output_file=$@
@@ -48,19 +57,21 @@ demo: $(DEMO_OUTPUT)
 	$(PYTHON) $(DEMO)/score.py --source $(DEMO_CORPUS)/test.en \
 	    --reference $(DEMO_CORPUS)/test.de --output $(DEMO_OUTPUT)
 
-test: $(VENV)/installed-dev
+test: $(INSTALLED_HOROVOD)
 	$(PYTHON) -m pytest --quiet
 
-lint: $(VENV)/installed-dev
+lint: $(INSTALLED_DEV)
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
+	$(VENV)/bin/shellcheck .ci/run $$(git ls-files '*.sh')
+	$(VENV)/bin/hadolint --config docker/hadolint.yaml docker/Dockerfile.*
 
-format: $(VENV)/installed-dev
+format: $(INSTALLED_DEV)
 	$(PYTHON) -m ruff check --fix .
 	$(PYTHON) -m ruff format .
 
-bench: $(VENV)/installed-dev
+bench: $(INSTALLED_HOROVOD)
 	$(PYTHON) -m tests.benchmarks
 
 clean:

@@ -3,105 +3,197 @@
 #
 #   docker/install_horovod.sh [PYTHON]      default: python3
 #
-# Horovod 0.28.1 is published as sources only. They compile against a current
-# TensorFlow once its XLA operations are left out, which are optional. CPU tensors
-# go through Gloo, through MPI too where mpicxx is on the PATH; GPU tensors go
-# through NCCL where the CUDA compiler and nccl.h are found.
+# Horovod is published as sources only, which do not compile against a current
+# TensorFlow as they are. CPU tensors go through Gloo, and through MPI too where mpicxx
+# is on the PATH. GPU tensors go through NCCL where there are a CUDA compiler of
+# TensorFlow's major version and NCCL: the package nvidia-nccl-cu12 (oseq[gpu] brings
+# it), else the system's. To decide otherwise:
 #
-# A build takes about five minutes of two cores. The wheel is kept, by all that it
-# depends on, in $OSEQ_WHEELS (default: ~/.cache/oseq/wheels).
+#   HOROVOD_GPU_OPERATIONS  NCCL: fail where NCCL cannot be used; empty: CPUs only
+#   HOROVOD_WITHOUT_MPI     1: without MPI
+#   HOROVOD_CUDA_HOME       folder of bin/nvcc, else the PATH tells
+#   HOROVOD_NCCL_HOME       folder of include/nccl.h and lib
+#   OSEQ_WHEELS             where wheels are kept, else ~/.cache/oseq/wheels
+#
+# A build needs a C++ compiler and make, and takes some minutes. The wheel is kept. Its
+# version names what it was built for, as in 0.28.1+tf2.21.0.gloo.
 set -euo pipefail
 
 readonly VERSION=0.28.1
+readonly SHA256=92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0
 readonly PYTHON=${1:-python3}
-readonly WHEELS=${OSEQ_WHEELS:-${XDG_CACHE_HOME:-$HOME/.cache}/oseq/wheels}
+wheels=${OSEQ_WHEELS:-${XDG_CACHE_HOME:-~/.cache}/oseq/wheels}
 
 say() { echo "install_horovod: $*" >&2; }
+fail() { say "$@"; exit 1; }
 pip() { "$PYTHON" -m pip --quiet --disable-pip-version-check "$@"; }
 
-# Prints "<TensorFlow>-<Python>-<machine>", all that the compiled code is bound to.
-built_for() {
-    TF_CPP_MIN_LOG_LEVEL=3 "$PYTHON" - <<'PYTHON'
-import importlib.metadata
-import platform
-import sys
+main() {
+    local facts tensorflow cuda installed tag nccl full
+    command -v "$PYTHON" >/dev/null || fail "there is no $PYTHON"
+    facts=$(look_around)
+    read -r tensorflow cuda installed tag nccl <<<"$facts"
+    choose_features "$cuda" "$nccl"
+    full=$VERSION+tf$tensorflow.$features
+    if [[ $installed == "$full" ]]; then
+        say "Horovod $full is installed already"
+        return
+    fi
+    work=$(mktemp -d)
+    trap 'rm -rf "$work"' EXIT
+    provide_wheel "$full" "horovod-$full-$tag.whl"
+    pip install "$wheel"
+    "$PYTHON" -c 'import horovod.tensorflow' 2>"$work/log" || {
+        tail -n 20 "$work/log" >&2
+        fail "Horovod cannot be imported; to build it anew, delete $wheel"
+    }
+    say "Horovod $full is installed, from $wheel"
+}
 
-try:
-    tensorflow = importlib.metadata.version("tensorflow")
-except importlib.metadata.PackageNotFoundError:
-    sys.exit("install_horovod: install TensorFlow first: pip install -e .")
-python = "cp%d%d" % sys.version_info[:2]
-print(f"tf{tensorflow}-{python}-{platform.machine()}")
+# Prints the versions of TensorFlow, of its CUDA and of the installed Horovod, the tag
+# of this Python and machine, and the folder of nvidia-nccl-cu12; - for what is absent.
+look_around() {
+    "$PYTHON" - <<'PYTHON'
+import importlib.metadata
+import importlib.util
+import re
+import sys
+import sysconfig
+
+
+def version(name):
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "-"
+
+
+if version("tensorflow") == "-":
+    sys.exit(f"install_horovod: {sys.executable} has no TensorFlow: install oseq first")
+tensorflow = re.sub("[^a-z0-9.]", ".", version("tensorflow"))
+requirements = " ".join(importlib.metadata.requires("tensorflow"))
+cuda = re.search(r"nvidia-cuda-runtime-cu(\d+)", requirements)
+tag = "cp{0}{1}-cp{0}{1}-".format(*sys.version_info)
+tag += re.sub("[-.]", "_", sysconfig.get_platform())
+nccl = importlib.util.find_spec("nvidia") and importlib.util.find_spec("nvidia.nccl")
+nccl = nccl.submodule_search_locations[0] if nccl else "-"
+print(tensorflow, cuda[1] if cuda else "-", version("horovod"), tag, nccl)
 PYTHON
 }
 
-# Sets what the build reads from the environment, and $features for the wheel's key.
+# Sets $features, and for the build what Horovod reads from the environment.
+#   $1: the major version of TensorFlow's CUDA; $2: the folder of nvidia-nccl-cu12
 choose_features() {
     export HOROVOD_WITH_TENSORFLOW=1 HOROVOD_WITHOUT_PYTORCH=1
     export HOROVOD_WITHOUT_MXNET=1 HOROVOD_WITH_GLOO=1
-    # The sources ask for a CMake older than what CMake 4 still takes.
-    export CMAKE_POLICY_VERSION_MINIMUM=3.5
     features=gloo
-    if command -v mpicxx >/dev/null; then
+    if [[ ${HOROVOD_WITHOUT_MPI:-} != 1 ]] && command -v mpicxx >/dev/null; then
         export HOROVOD_WITH_MPI=1
-        features+=-mpi
+        features+=.mpi
     else
         export HOROVOD_WITHOUT_MPI=1
     fi
-    if command -v nvcc >/dev/null && has_nccl; then
-        export HOROVOD_GPU_OPERATIONS=NCCL
-        features+=-nccl
+    case ${HOROVOD_GPU_OPERATIONS-where possible} in
+        'where possible') find_nccl "$1" "$2" || say "for CPUs only: $missing" ;;
+        NCCL) find_nccl "$1" "$2" || fail "cannot use NCCL: $missing" ;;
+        '') ;;
+        *) fail "HOROVOD_GPU_OPERATIONS is to be NCCL, empty or not set" ;;
+    esac
+}
+
+# Adds NCCL to $features, or sets $missing and returns 1; the arguments are as above.
+find_nccl() {
+    local nvcc=${HOROVOD_CUDA_HOME:+$HOROVOD_CUDA_HOME/bin/}nvcc cuda folder
+    missing="there is no CUDA compiler, $nvcc"
+    command -v "$nvcc" >/dev/null || return 1
+    cuda=$("$nvcc" --version | sed -n 's/.*release \([0-9]*\).*/\1/p')
+    missing="$nvcc is of CUDA $cuda, TensorFlow of CUDA $1"
+    [[ $cuda == "$1" ]] || return 1
+    if [[ -z ${HOROVOD_NCCL_HOME:-} && -f $2/include/nccl.h ]]; then
+        nccl_package=$2
+        features+=.pipnccl.cu$cuda
+    else
+        missing="there is no nccl.h; pip install nvidia-nccl-cu$cuda"
+        for folder in ${HOROVOD_NCCL_HOME:-/usr /usr/local /usr/local/cuda}; do
+            [[ ! -f $folder/include/nccl.h ]] || missing=
+        done
+        [[ -z $missing ]] || return 1
+        features+=.nccl.cu$cuda
     fi
+    export HOROVOD_GPU_OPERATIONS=NCCL
 }
 
-has_nccl() {
-    local folder
-    for folder in "${HOROVOD_NCCL_HOME:-/usr}/include" /usr/local/include; do
-        [[ -f $folder/nccl.h ]] && return 0
-    done
-    return 1
+# Sets $wheel: a wheel of the version $1, named $2, which is built if none was kept.
+provide_wheel() {
+    wheel=$wheels/$2
+    [[ ! -f $wheel ]] || return 0
+    if ! mkdir -p "$wheels" 2>/dev/null || [[ ! -w $wheels ]]; then
+        say "cannot write to $wheels: the wheel will not be kept"
+        wheels=$work
+        wheel=$wheels/$2
+    fi
+    # One build at a time, and the second of two finds the wheel of the first. Where
+    # there are no locks both build, which costs time and no more.
+    exec 9>"$wheels/lock"
+    flock --nonblock 9 || { say "waiting for another build"; flock 9 || true; }
+    [[ -f $wheel ]] || build "$1" "$wheel" 9>&-
+    exec 9>&-
 }
 
-# Builds the wheel into the folder $1.
+# Builds the version $1 into the file $2.
 build() {
-    local work
-    work=$(mktemp -d)
-    # shellcheck disable=SC2064  # the folder as it is now
-    trap "rm -rf '$work'" EXIT
-    command -v g++ >/dev/null || { say "needs a C++ compiler: g++"; exit 1; }
-    pip install 'setuptools<81' wheel packaging cloudpickle psutil pyyaml
-    command -v cmake >/dev/null || {
-        pip install --target "$work/cmake" cmake
-        export PATH=$work/cmake/bin:$PATH PYTHONPATH=$work/cmake${PYTHONPATH:+:$PYTHONPATH}
+    local sources=$work/horovod-$VERSION log tool
+    for tool in "${CXX:-c++}" make; do
+        command -v "$tool" >/dev/null ||
+            fail "there is no $tool to build with; Debian has it in: g++ make"
+    done
+    say "building Horovod $1; this takes some minutes"
+    # Not into the environment, whose own setuptools may be another, but before it on
+    # the path. Horovod's sources want a setuptools and a CMake of their time.
+    pip install --target "$work/tools" \
+        'setuptools<81' wheel packaging cloudpickle psutil pyyaml 'cmake<5'
+    export PYTHONPATH=$work/tools${PYTHONPATH:+:$PYTHONPATH} PATH=$work/tools/bin:$PATH
+    export CMAKE_POLICY_VERSION_MINIMUM=3.5 CMAKE_GENERATOR='Unix Makefiles'
+    # A make that called this script has flags of its own, which are not meant here.
+    MAKEFLAGS=-j$(nproc)
+    export MAKEFLAGS HOROVOD_LOCAL_VERSION=${1#*+}
+
+    pip download --no-binary horovod --no-deps --no-build-isolation --dest "$work" \
+        "horovod==$VERSION"
+    echo "$SHA256  $sources.tar.gz" | sha256sum --check --quiet
+    tar -xzf "$sources.tar.gz" -C "$work"
+    adapt "$sources"
+    log=$(mktemp -t install_horovod.XXXXXX.log)
+    pip wheel --no-build-isolation --no-deps --use-pep517 --wheel-dir "$work/out" \
+        "$sources" >"$log" 2>&1 || {
+        tail -n 40 "$log" >&2
+        fail "the build failed; the whole log is $log"
     }
-    pip download --no-binary horovod --no-deps --no-build-isolation \
-        --dest "$work" "horovod==$VERSION"
-    tar -xzf "$work/horovod-$VERSION.tar.gz" -C "$work"
-    sed -i '/xla_mpi_ops\.cc/d' \
-        "$work/horovod-$VERSION/horovod/tensorflow/CMakeLists.txt"
-    say "building Horovod $VERSION ($features); this takes some minutes"
-    if ! pip wheel --no-build-isolation --no-deps --wheel-dir "$work/out" \
-        "$work/horovod-$VERSION" >"$work/log" 2>&1; then
-        tail -n 60 "$work/log" >&2
-        say "the build failed; above are its last lines"
-        exit 1
-    fi
-    # Renamed when complete, so that a build that is stopped leaves no half wheel.
-    mkdir -p "$(dirname "$1")"
-    rm -rf "$1"
-    mv "$work/out" "$1"
+    rm "$log"
+    # Renamed when complete, so that whatever is stopped leaves no half wheel.
+    cp "$work"/out/*.whl "$2.partial"
+    mv "$2.partial" "$2"
 }
 
-main() {
-    local key folder
-    key=$(built_for)
-    choose_features
-    folder=$WHEELS/horovod-$VERSION-$key-$features
-    compgen -G "$folder/*.whl" >/dev/null || build "$folder"
-    pip install cloudpickle psutil pyyaml packaging
-    pip install --no-deps --force-reinstall "$folder"/*.whl
-    TF_CPP_MIN_LOG_LEVEL=3 "$PYTHON" -c 'import horovod.tensorflow'
-    say "Horovod $VERSION ($features) is installed, from $folder"
+# Changes the sources in $1 to what TensorFlow is today.
+adapt() {
+    # The operations for XLA are optional, and their interface is gone.
+    sed -i '/xla_mpi_ops\.cc/d' "$1/horovod/tensorflow/CMakeLists.txt"
+    # For GPUs: a header has moved, and a function has become a method.
+    sed -i -e 's|tensorflow/compiler/xla/stream_executor|xla/stream_executor|' \
+        -e '/^GpuStreamHandle AsGpuStreamValue/d' \
+        -e 's/stream_executor::gpu::AsGpuStreamValue/static_cast<GpuStreamHandle>/' \
+        -e 's/_context->stream())/_context->stream()->platform_specific_handle().stream)/' \
+        "$1/horovod/tensorflow/mpi_ops.cc"
+    [[ -n ${nccl_package:-} ]] || return 0
+    # The package has its library only under its full name, and it is to be found
+    # beside Horovod wherever both are installed.
+    mkdir -p "$work/nccl/lib"
+    ln -s "$nccl_package/include" "$work/nccl/include"
+    ln -s "$nccl_package/lib/libnccl.so.2" "$work/nccl/lib/libnccl.so"
+    export HOROVOD_NCCL_HOME=$work/nccl HOROVOD_NCCL_LINK=SHARED
+    export LDFLAGS="${LDFLAGS:-} -Wl,-rpath,\$ORIGIN/../../nvidia/nccl/lib"
+    sed -i '1i set(CMAKE_SKIP_RPATH TRUE)' "$1/CMakeLists.txt"
 }
 
 main
