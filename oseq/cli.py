@@ -24,11 +24,13 @@ from oseq.config.options import Options
 from oseq.config.overrides import Override, parse_overrides
 from oseq.config.params import ConfigError, UserError
 from oseq.config.values import did_you_mean
+from oseq.distributed.launcher import is_launched, launch_workers, num_launched
 from oseq.export.export_dir import check_export_dir
 from oseq.export.formats import EXPORT_FORMATS, QUANTIZATIONS
 from oseq.quiet_import import import_tensorflow_quietly
 
 _SUCCESS, _FAILURE, _USER_ERROR, _INTERRUPTED = 0, 1, 2, 130
+_log = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -68,6 +70,7 @@ def _run(argv: list[str]) -> int:
         overrides.append(Override(("use_xla_jit",), "True"))
     options = _options(parser, flags, argv)
     _check_modes(flags)
+    _check_launched(flags)
     _check_files(flags)
     _log_to_stderr()
     import_tensorflow_quietly()
@@ -77,6 +80,10 @@ def _run(argv: list[str]) -> int:
         return _SUCCESS
     mode = "train" if flags.benchmark else flags.mode
     _check(config, mode, flags)
+    num_workers = _num_workers_to_start(config, mode, flags)
+    if num_workers > 1:
+        _log.info("starting %d workers on this machine", num_workers)
+        return launch_workers(_own_command(argv), num_workers)
 
     from oseq import modes  # imports all of oseq: only now is it wanted
 
@@ -239,6 +246,61 @@ def _check_modes(flags: argparse.Namespace) -> None:
         )
     if problems:
         raise ConfigError(problems)
+
+
+_OF_MANY_WORKERS = ("train", "train_eval", "eval", "infer", "score")
+
+
+def _check_launched(flags: argparse.Namespace) -> None:
+    """Refuses, as one of several workers, what only one process can do."""
+    if num_launched() == 1:
+        return
+    alone = "start it without a launcher (horovodrun, mpirun)"
+    if flags.mode not in _OF_MANY_WORKERS:
+        raise ConfigError(f"--mode={flags.mode}: works in one process; {alone}")
+    if _has_stream(flags):
+        raise ConfigError(f"-: one process reads and writes it; name files, or {alone}")
+
+
+def _has_stream(flags: argparse.Namespace) -> bool:
+    files = (
+        flags.infer_input_file,
+        flags.infer_output_file,
+        flags.score_target_file,
+        flags.alignment_file,
+        flags.attention_file,
+    )
+    return "-" in files
+
+
+def _num_workers_to_start(config: Config, mode: str, flags: argparse.Namespace) -> int:
+    """Returns how many processes are to do the work of this one; 1 if it does.
+
+    Raises:
+      ConfigError: this machine has too few GPUs for them.
+    """
+    if is_launched() or mode not in _OF_MANY_WORKERS:
+        return 1
+    from oseq import devices  # imports TensorFlow
+
+    params = config.params(mode)
+    num_workers = devices.num_wanted(params)
+    if num_workers == 1:
+        return 1
+    if _has_stream(flags):
+        _log.info("one process instead of %d: it reads or writes -", num_workers)
+        return 1
+    devices.check_enough(params, num_workers)
+    return num_workers
+
+
+def _own_command(argv: Sequence[str]) -> list[str]:
+    """Returns the command that does in another process what this one is to do."""
+    own = sys.argv[1:]
+    if list(argv) != own:  # a program has called main
+        return [sys.executable, "-m", "oseq", *argv]
+    how = sys.orig_argv[1 : len(sys.orig_argv) - len(own)]  # run.py, or -m oseq
+    return [sys.executable, *how, *argv]
 
 
 def _check_files(flags: argparse.Namespace) -> None:

@@ -30,6 +30,13 @@ def prepare_devices(params: Mapping[str, Any], worker: Worker) -> None:
       ConfigError: ``gpu_ids`` names a GPU that is not there, or there are fewer GPUs
         than workers.
     """
+    wanted = num_wanted(params)
+    if worker.is_chief and worker.size > 1 and wanted not in (1, worker.local_size):
+        _log.warning(
+            "the config wants %d workers on this host, but the launcher has started %d",
+            wanted,
+            worker.local_size,
+        )
     gpus = _usable_gpus(params)
     if not gpus:
         if params["num_gpus"] and worker.is_chief:
@@ -39,7 +46,7 @@ def prepare_devices(params: Mapping[str, Any], worker: Worker) -> None:
             _take_share_of_cores(worker)
         return
     if worker.local_size > 1 and not _has_gpu_of_its_own(gpus):
-        _check_enough(gpus, worker.local_size)
+        _check_count(gpus, worker.local_size)
         gpu = gpus[worker.local_rank]
     else:
         gpu = gpus[0]
@@ -48,7 +55,12 @@ def prepare_devices(params: Mapping[str, Any], worker: Worker) -> None:
     tf.config.experimental.enable_tensor_float_32_execution(True)
 
 
-def check_devices(params: Mapping[str, Any], num_workers: int) -> None:
+def num_wanted(params: Mapping[str, Any]) -> int:
+    """Returns how many workers the config wants on this host."""
+    return max(1, params["num_gpus"] or len(params["gpu_ids"] or ()))
+
+
+def check_enough(params: Mapping[str, Any], num_workers: int) -> None:
     """Checks that this host has a GPU for each of ``num_workers``, or has none at all.
 
     For the process that is going to start the workers; it takes no GPU.
@@ -58,7 +70,7 @@ def check_devices(params: Mapping[str, Any], num_workers: int) -> None:
     """
     gpus = _usable_gpus(params)
     if gpus:
-        _check_enough(gpus, num_workers)
+        _check_count(gpus, num_workers)
 
 
 def _usable_gpus(params: Mapping[str, Any]) -> list[Any]:
@@ -77,7 +89,7 @@ def _usable_gpus(params: Mapping[str, Any]) -> list[Any]:
     return [gpus[number] for number in gpu_ids]
 
 
-def _check_enough(gpus: Sequence[Any], num_workers: int) -> None:
+def _check_count(gpus: Sequence[Any], num_workers: int) -> None:
     if len(gpus) < num_workers:
         raise ConfigError(
             f"{num_workers} workers on this host, but {len(gpus)} of its GPUs can be "

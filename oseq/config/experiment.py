@@ -122,9 +122,15 @@ def _run() -> dict[str, Param]:
         "random_seed": Param(
             int, "seed of weights, dropout and shuffling", 0, minimum=0, below=2**31
         ),
-        "use_horovod": Param(bool, "one process per GPU, by horovodrun", False),
-        "num_gpus": Param(int, "GPUs of this process; 0: CPU", minimum=0),
-        "gpu_ids": Param(list[int], "which GPU this process takes"),
+        "use_horovod": Param(
+            bool,
+            "be one of several workers; implied where a launcher starts them",
+            False,
+        ),
+        "num_gpus": Param(
+            int, "workers to start on this machine, a GPU each; 0: CPU", minimum=0
+        ),
+        "gpu_ids": Param(list[int], "the workers' GPUs, instead of num_gpus"),
         "use_xla_jit": Param(bool, "compile the training step by XLA", False),
         "dtype": Param(
             None, "tf.float32, " + " or ".join(map(repr, PRECISIONS)), "float32"

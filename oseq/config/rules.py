@@ -80,16 +80,16 @@ def _one_length(params: Params) -> str | None:
     return None
 
 
-def _one_gpu_per_process(params: Params) -> str | None:
+def _number_or_names_of_gpus(params: Params) -> str | None:
     if params["num_gpus"] is not None and params["gpu_ids"] is not None:
         return "num_gpus: not together with gpu_ids; set one to None"
-    num_gpus = params["num_gpus"] or len(params["gpu_ids"] or [])
-    if num_gpus > 1 and not params["use_horovod"]:
-        key = "num_gpus" if params["num_gpus"] else "gpu_ids"
-        return (
-            f"{key}: one process drives one GPU; for {num_gpus} set use_horovod "
-            f"and start by horovodrun -np {num_gpus}"
-        )
+    return None
+
+
+def _one_worker_per_gpu(params: Params) -> str | None:
+    gpu_ids = params["gpu_ids"] or []
+    if len(set(gpu_ids)) < len(gpu_ids):
+        return f"gpu_ids: {gpu_ids} names a GPU twice; each has one worker"
     return None
 
 
@@ -144,7 +144,8 @@ _ALWAYS: list[tuple[tuple[str, ...], Rule]] = [
     ),
     (("batch_size_per_gpu", "batch_tokens_per_gpu"), _one_kind_of_batch),
     (("max_steps", "num_epochs"), _one_length),
-    (("num_gpus", "gpu_ids", "use_horovod"), _one_gpu_per_process),
+    (("num_gpus", "gpu_ids"), _number_or_names_of_gpus),
+    (("gpu_ids",), _one_worker_per_gpu),
     (("freeze_variables_regex",), _regex_compiles),
 ]
 _TRAIN: list[tuple[tuple[str, ...], Rule]] = [

@@ -311,3 +311,104 @@ def test_in_a_process_what_stops_tensorflow_is_shown(tmp_path, config_path):
     assert result.returncode == 1
     assert result.stderr.startswith("no such instruction\n")
     assert "ImportError: libtensorflow" in result.stderr
+
+
+@pytest.fixture
+def launches(monkeypatch):
+    """Stands in for launch_workers: notes what it is called with."""
+    started = []
+
+    def launch(command, num_workers):
+        started.append((command, num_workers))
+        return 137
+
+    monkeypatch.setattr("oseq.cli.launch_workers", launch)
+    return started
+
+
+def launched_by_horovodrun(monkeypatch, size):
+    monkeypatch.setenv("HOROVOD_RANK", "0")
+    monkeypatch.setenv("HOROVOD_SIZE", str(size))
+
+
+@pytest.mark.parametrize("gpus", ["--num_gpus=3", "--gpu_ids=[1,0,5]"])
+@pytest.mark.parametrize(
+    "mode",
+    ["train", "train_eval", "eval", "infer", "score", "train --benchmark"],
+)
+def test_several_devices_have_a_process_each(
+    modes, launches, monkeypatch, config_path, mode, gpus
+):
+    monkeypatch.setattr("tensorflow.config.list_physical_devices", lambda _: range(6))
+    argv = [
+        f"--config_file={config_path}",
+        *f"--mode={mode}".split(),
+        gpus,
+        "--use_horovod=True",
+        "--eval_steps=5",
+    ]
+    assert main(argv) == 137
+    assert launches == [([sys.executable, "-m", "oseq", *argv], 3)]
+    assert modes.calls == []
+
+
+def test_workers_are_started_as_this_process_was(
+    modes, launches, monkeypatch, config_path
+):
+    argv = [f"--config_file={config_path}", "--num_gpus=2"]
+    for how in (["-X", "dev", "-m", "oseq"], ["run.py"]):
+        monkeypatch.setattr("sys.argv", ["somewhere", *argv])
+        monkeypatch.setattr("sys.orig_argv", ["python", *how, *argv])
+        main()
+        assert launches.pop() == ([sys.executable, *how, *argv], 2)
+
+
+def test_more_workers_than_gpus_are_not_even_started(
+    modes, launches, monkeypatch, config_path, capsys
+):
+    monkeypatch.setattr("tensorflow.config.list_physical_devices", lambda _: ["a", "b"])
+    assert main([f"--config_file={config_path}", "--num_gpus=3"]) == 2
+    assert launches == []
+    assert "3 workers on this host, but 2 of its GPUs" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--mode=interactive_infer"],
+        ["--mode=average"],
+        ["--mode=export", "--export_dir={new}"],
+        ["--mode=infer", "--infer_input_file=-"],
+        ["--mode=score", "--score_target_file=-"],
+        ["--mode=infer", "--alignment_file=-"],
+    ],
+)
+def test_what_one_process_must_do_is_done_by_one(
+    modes, launches, monkeypatch, config_path, tmp_path, capsys, flags
+):
+    flags = [flag.format(new=tmp_path / "new") for flag in flags]
+
+    options_of(modes, config_path, "--num_gpus=2", *flags)
+
+    assert launches == []
+    if flags[-1].endswith("=-"):
+        assert "one process instead of 2" in capsys.readouterr().err
+    modes.calls.clear()
+    launched_by_horovodrun(monkeypatch, 2)
+    assert main([f"--config_file={config_path}", *flags]) == 2
+    assert modes.calls == []
+    assert "start it without a launcher" in capsys.readouterr().err
+    monkeypatch.setenv("HOROVOD_SIZE", "1")
+    options_of(modes, config_path, *flags)
+
+
+def test_a_worker_starts_no_workers(modes, launches, monkeypatch, config_path):
+    launched_by_horovodrun(monkeypatch, 2)
+    options_of(modes, config_path, "--num_gpus=2")
+    assert launches == []
+
+
+def test_one_device_needs_no_other_process(modes, launches, config_path):
+    for gpus in ("--num_gpus=1", "--num_gpus=0", "--gpu_ids=[3]", "--num_gpus=None"):
+        options_of(modes, config_path, gpus)
+    assert launches == []

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from oseq.config.params import ConfigError
 from oseq.devices import (
-    check_devices,
+    check_enough,
     num_side_by_side,
     prepare_devices,
     share_cores_among_batches,
@@ -99,6 +99,22 @@ def test_every_worker_takes_one_gpu(monkeypatch, threads, gpu_ids, place, chosen
     assert threads == {}
 
 
+@pytest.mark.parametrize(
+    ("num_gpus", "size", "local_size", "is_said"),
+    [(4, 8, 4, False), (4, 2, 1, True), (4, 2, 2, True), (1, 2, 2, False)],
+)
+def test_it_is_said_when_the_launcher_started_another_number_than_the_config_wants(
+    monkeypatch, threads, caplog, num_gpus, size, local_size, is_said
+):
+    FakeGpus(monkeypatch, "abcd")
+    worker = Worker(0, local_size)
+    worker.size = size
+
+    prepare_devices({"num_gpus": num_gpus, "gpu_ids": None}, worker)
+
+    assert ("but the launcher has started" in caplog.text) == is_said
+
+
 @pytest.mark.parametrize("gpu_ids", [None, [0]])
 def test_a_cluster_may_show_every_worker_a_gpu_of_its_own(monkeypatch, gpu_ids):
     gpus = FakeGpus(monkeypatch, "a")
@@ -122,24 +138,24 @@ def test_fewer_gpus_than_workers_are_refused(monkeypatch, names, gpu_ids, found)
         with pytest.raises(ConfigError, match=f"3 workers on this host, but {found}"):
             prepare_devices(params, Worker(local_rank, 3))
     with pytest.raises(ConfigError, match=f"3 workers on this host, but {found}"):
-        check_devices(params, 3)
+        check_enough(params, 3)
 
 
 def test_who_starts_workers_of_one_environment_counts_all_its_gpus(monkeypatch):
     FakeGpus(monkeypatch, "a")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
     with pytest.raises(ConfigError, match="2 workers on this host, but 1 of"):
-        check_devices({"num_gpus": 2, "gpu_ids": None}, 2)
+        check_enough({"num_gpus": 2, "gpu_ids": None}, 2)
 
 
 def test_workers_may_be_started_where_each_has_a_gpu_or_none_has_one(monkeypatch):
     gpus = FakeGpus(monkeypatch, "ab")
-    check_devices({"num_gpus": 2, "gpu_ids": None}, 2)
-    check_devices({"num_gpus": None, "gpu_ids": [1, 0]}, 2)
+    check_enough({"num_gpus": 2, "gpu_ids": None}, 2)
+    check_enough({"num_gpus": None, "gpu_ids": [1, 0]}, 2)
     gpus.names = []
-    check_devices({"num_gpus": 2, "gpu_ids": None}, 2)
+    check_enough({"num_gpus": 2, "gpu_ids": None}, 2)
     with pytest.raises(ConfigError, match="finds no GPU"):
-        check_devices({"num_gpus": None, "gpu_ids": [0, 1]}, 2)
+        check_enough({"num_gpus": None, "gpu_ids": [0, 1]}, 2)
     assert gpus.growing == []
 
 

@@ -137,8 +137,8 @@ def test_learning_rate_scaling_has_keys_of_its_own(toy, rule):
         ("", "train_eval", "eval_steps"),
         ("base_params['dtype'] = 'float31'", "train", "dtype"),
         ("base_params['dtype'] = 32", "train", "dtype"),
-        ("base_params['num_gpus'] = 2", "train", "num_gpus"),
-        ("base_params['gpu_ids'] = [0, 1]", "train", "gpu_ids"),
+        ("base_params |= {'num_gpus': 1, 'gpu_ids': [0]}", "train", "num_gpus"),
+        ("base_params['gpu_ids'] = [0, 1, 0]", "infer", "gpu_ids"),
         (
             "base_params['freeze_variables_regex'] = '('",
             "train",
@@ -163,6 +163,12 @@ def test_learning_rate_scaling_has_keys_of_its_own(toy, rule):
 def test_rules_between_keys(toy, more, mode, key):
     problems = problems_of(toy(more), mode)
     assert problems[0].startswith(f"base_params/{key}: ")
+
+
+@pytest.mark.parametrize("gpus", ["'num_gpus': 8", "'gpu_ids': [3, 1]"])
+@pytest.mark.parametrize("use_horovod", [False, True])
+def test_a_config_may_ask_for_several_gpus(toy, gpus, use_horovod):
+    toy(f"base_params |= {{{gpus}, 'use_horovod': {use_horovod}}}").check("train")
 
 
 def test_what_only_training_needs_is_not_asked_for_elsewhere(toy):
