@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import math
 import os
 import re
 import shutil
@@ -29,6 +28,10 @@ from oseq.devices import (
     share_cores_among_batches,
     usable_precision,
 )
+from oseq.distributed.chief_first import on_chief
+from oseq.distributed.gradient_groups import GradientGroups
+from oseq.distributed.horovod import ElasticState, HorovodWorker
+from oseq.distributed.launcher import is_launched
 from oseq.distributed.worker import SingleWorker, Worker
 from oseq.models.ensemble import Ensemble
 from oseq.models.model import Model
@@ -37,7 +40,9 @@ from oseq.optimizers.loss_scalers import build_loss_scaler
 from oseq.optimizers.mp_wrapper import MixedPrecisionOptimizerWrapper
 from oseq.precision import Precision
 from oseq.training import checkpoint as checkpoints
+from oseq.training.checkpoint import Checkpoint, Header
 from oseq.training.moving_average import MovingAverage
+from oseq.training.run_length import last_step_of_epochs
 from oseq.training.train_step import TrainStep
 from oseq.training.trainer import Trainer
 from oseq.training.weights import restore_weights
@@ -66,10 +71,11 @@ class TrainedModel:
 
 def build_worker(params: Params) -> Worker:
     """Returns this process's place among its equals."""
-    if params["use_horovod"]:
-        raise ConfigError(
-            "use_horovod: this version of oseq trains in one process; set it to False"
-        )
+    if params["use_horovod"] or is_launched():
+        worker = HorovodWorker()
+        if worker.is_chief:
+            _log.info("%s", worker)
+        return worker
     return SingleWorker()
 
 
@@ -111,14 +117,15 @@ def build_model(
     return model
 
 
-def build_trained_model(config: Config, mode: str, options: Options) -> TrainedModel:
+def build_trained_model(
+    config: Config, mode: str, options: Options, worker: Worker
+) -> TrainedModel:
     """Returns the trained model of ``logdir``, or an ensemble that it is first of.
 
     Tokenizer, vocabulary and features are those of the training run, whatever the
     config says now; so are the architectures of an ensemble's other members.
     """
     params = config.params(mode)
-    worker = build_worker(params)
     prepare_devices(params, worker)
     share_cores_among_batches(worker)
     path = find_checkpoint(params, options)
@@ -181,12 +188,24 @@ def check_logdir(logdir: Path, resume: str) -> None:
         )
 
 
-def build_trainer(config: Config, mode: str, options: Options) -> Trainer:
-    """Returns a trainer where ``logdir``'s run was left, or at the start of one."""
+def build_trainer(
+    config: Config,
+    mode: str,
+    options: Options,
+    worker: Worker,
+    elastic: ElasticState | None = None,
+) -> Trainer:
+    """Returns a trainer where ``logdir``'s run was left, or at the start of one.
+
+    Args:
+      config: checked.
+      mode: ``train`` or ``train_eval``.
+      options: of the command line.
+      worker: this process; all workers must call it together.
+      elastic: what goes on when workers are lost or arrive; None where they do not.
+    """
     params = config.params("train")
-    worker = build_worker(params)
     logdir = Path(params["logdir"])
-    resume_from = None if options.benchmark else checkpoints.latest(logdir)
     prepare_devices(params, worker)
     keras.utils.set_random_seed(params["random_seed"] + worker.rank)
 
@@ -194,8 +213,10 @@ def build_trainer(config: Config, mode: str, options: Options) -> Trainer:
     precision = usable_precision(params["dtype"])
     model = build_model(config, "train", data_layer, precision)
     trainable = _trainable_variables(model, params["freeze_variables_regex"])
+    saved = None if options.benchmark else _newest(logdir, worker, elastic)
+    header = on_chief(worker, lambda: _header_of(saved))
+    last_step = _last_step(params, options, data_layer, header)
     updates_per_epoch = data_layer.batches_per_epoch / params["iter_size"]
-    last_step = _last_step(params, options, updates_per_epoch)
     optimizer = _build_wrapper(
         params,
         precision,
@@ -211,6 +232,9 @@ def build_trainer(config: Config, mode: str, options: Options) -> Trainer:
         trainable,
         iter_size=params["iter_size"],
         use_xla_jit=params["use_xla_jit"],
+        groups=GradientGroups(
+            worker, params["all_reduce_dtype"], params["all_reduce_group_mib"]
+        ),
     )
     moving_average = None
     if params["ema_decay"] is not None:
@@ -221,7 +245,7 @@ def build_trainer(config: Config, mode: str, options: Options) -> Trainer:
         eval_layer = None
         if mode == "train_eval":
             eval_layer = build_data_layer(config, "eval", worker)
-        hooks = training_hooks(params, options, model, eval_layer, worker)
+        hooks = training_hooks(params, options, model, eval_layer, worker, elastic)
     trainer = Trainer(
         train_step,
         model,
@@ -233,8 +257,8 @@ def build_trainer(config: Config, mode: str, options: Options) -> Trainer:
         moving_average=moving_average,
         dtype=precision.name,
     )
-    if resume_from is not None:
-        trainer.restore(resume_from)
+    if saved is not None:
+        trainer.restore(saved)
     elif params["load_model"] is not None:
         trainer.load_model(params["load_model"])
     if not options.benchmark and worker.is_chief:
@@ -243,12 +267,35 @@ def build_trainer(config: Config, mode: str, options: Options) -> Trainer:
     return trainer
 
 
-def _last_step(params: Params, options: Options, updates_per_epoch: float) -> int:
+def _newest(
+    logdir: Path, worker: Worker, elastic: ElasticState | None
+) -> Path | Checkpoint | None:
+    """Returns what the run goes on from: the chief's disk, or what is in memory."""
+    path = on_chief(worker, lambda: checkpoints.latest(logdir))
+    in_memory: Checkpoint | None = elastic.snapshot if elastic is not None else None
+    if in_memory is None:
+        return path
+    if path is not None and checkpoints.step_of(path) > in_memory.header.step:
+        return path
+    return in_memory
+
+
+def _header_of(saved: Path | Checkpoint | None) -> Header | None:
+    if isinstance(saved, Path):
+        return checkpoints.read_header(saved)
+    return None if saved is None else saved.header
+
+
+def _last_step(
+    params: Params, options: Options, data_layer: DataLayer, header: Header | None
+) -> int:
     if options.benchmark:
         return options.bench_steps
     if params["max_steps"] is not None:
         return params["max_steps"]
-    return math.ceil(params["num_epochs"] * updates_per_epoch)
+    return last_step_of_epochs(
+        params["num_epochs"], params["iter_size"], data_layer, header
+    )
 
 
 def _build_wrapper(

@@ -10,6 +10,7 @@ from typing import Any
 from oseq.config.options import Options
 from oseq.config.params import ConfigError
 from oseq.data.data_layer import DataLayer
+from oseq.distributed.horovod import ElasticState
 from oseq.distributed.worker import Worker
 from oseq.models.model import Model
 from oseq.training.evaluator import LOSS_METRICS, Evaluator
@@ -17,6 +18,7 @@ from oseq.training.hooks.benchmark import BenchmarkHook
 from oseq.training.hooks.best_checkpoint import BestCheckpointHook
 from oseq.training.hooks.checkpointing import CheckpointHook
 from oseq.training.hooks.early_stopping import EarlyStoppingHook
+from oseq.training.hooks.elastic import ElasticHook
 from oseq.training.hooks.evaluation import EvaluationHook
 from oseq.training.hooks.hook import Hook
 from oseq.training.hooks.loss_scale import LossScaleHook
@@ -34,6 +36,7 @@ def training_hooks(
     model: Model,
     eval_layer: DataLayer | None,
     worker: Worker,
+    elastic: ElasticState | None = None,
 ) -> list[Hook]:
     """Returns the hooks in their order: evaluations come before checkpoints.
 
@@ -43,6 +46,7 @@ def training_hooks(
       model: built.
       eval_layer: the data to evaluate on; None in a run that only trains.
       worker: this process.
+      elastic: what goes on when workers are lost or arrive.
     """
     logdir = Path(params["logdir"])
     hooks: list[Hook] = [LossScaleHook()]
@@ -69,6 +73,9 @@ def training_hooks(
                 logdir, params["save_checkpoint_steps"], params["num_checkpoints"]
             )
         )
+    if elastic is not None:
+        # The last one: it may not return.
+        hooks.append(ElasticHook(elastic, params["elastic_commit_steps"]))
     return hooks
 
 

@@ -12,6 +12,7 @@ import logging
 import os
 import shlex
 import sys
+import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,11 +25,13 @@ from oseq.config.options import Options
 from oseq.config.overrides import Override, parse_overrides
 from oseq.config.params import ConfigError, UserError
 from oseq.config.values import did_you_mean
+from oseq.distributed.failures import EXIT_CODE_LOST, OtherWorkerError
 from oseq.distributed.launcher import is_launched, launch_workers, num_launched
 from oseq.export.export_dir import check_export_dir
 from oseq.export.formats import EXPORT_FORMATS, QUANTIZATIONS
 from oseq.quiet_import import import_tensorflow_quietly
 
+_SECONDS_FOR_THE_FIRST = 3.0
 _SUCCESS, _FAILURE, _USER_ERROR, _INTERRUPTED = 0, 1, 2, 130
 _log = logging.getLogger(__name__)
 
@@ -48,6 +51,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _run(argv)
     except SystemExit as exit_:  # argparse: --help, --version, a bad flag
         return exit_.code if isinstance(exit_.code, int) else _USER_ERROR
+    except OtherWorkerError as error:
+        print(_message(error), file=sys.stderr)
+        # A launcher is to see that other worker end first, and to name that one.
+        time.sleep(_SECONDS_FOR_THE_FIRST)
+        return EXIT_CODE_LOST
     except UserError as error:
         print(_message(error), file=sys.stderr)
         return _USER_ERROR

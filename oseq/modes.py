@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import io
+import itertools
 import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,6 +18,9 @@ from oseq.config.options import Options
 from oseq.config.overrides import Override
 from oseq.config.params import ConfigError
 from oseq.config.run_record import start_run_record
+from oseq.distributed.chief_first import on_chief
+from oseq.distributed.failures import OtherWorkerError, is_loss_of_worker
+from oseq.distributed.horovod import ElasticState, is_elastic, run_elastic
 from oseq.distributed.worker import Worker
 from oseq.export.exporter import export
 from oseq.export.sample import sample_of
@@ -31,39 +35,82 @@ from oseq.training.inference import (
 from oseq.training.scoring import score_pairs, write_score
 
 STANDARD_STREAM = "-"
+_TRAINING = ("train", "train_eval")
+_LOST = (
+    "another worker has ended, so this one ends too; the first error is that "
+    "worker's. --resume=auto goes on from the last checkpoint"
+)
 _log = logging.getLogger(__name__)
 
 
 def run(config: Config, mode: str, options: Options) -> int:
-    """Runs one mode; returns the exit code."""
-    logdir = config.params(mode)["logdir"]
-    if mode in ("train", "train_eval") and not options.benchmark:
-        # Before the record: it would make an empty logdir look used.
-        build.check_logdir(Path(logdir), options.resume)
-    if options.enable_logs:
-        start_run_record(logdir, config.path, options.command_line)
-    _MODES[mode](config, mode, options)
+    """Runs one mode; returns the exit code.
+
+    Raises:
+      OtherWorkerError: another worker has ended; its own error tells why.
+    """
+    try:
+        if mode in _TRAINING and is_elastic():
+            _train_elastically(config, mode, options)
+        else:
+            worker = build.build_worker(config.params(mode))
+            _start(config, mode, options, worker)
+            _MODES[mode](config, mode, options, worker)
+    except Exception as error:
+        if is_loss_of_worker(error):
+            raise OtherWorkerError(_LOST) from error
+        raise
     return 0
 
 
-def _train(config: Config, mode: str, options: Options) -> None:
-    build.build_trainer(config, mode, options).run()
+def _start(config: Config, mode: str, options: Options, worker: Worker) -> None:
+    """Checks and prepares ``logdir`` on the chief, whose log is the only one."""
+    logdir = config.params(mode)["logdir"]
+    if not worker.is_chief:
+        logging.getLogger("oseq").setLevel(logging.WARNING)
+
+    def prepare() -> None:
+        if mode in _TRAINING and not options.benchmark:
+            # Before the record: it would make an empty logdir look used.
+            build.check_logdir(Path(logdir), options.resume)
+        if options.enable_logs:
+            start_run_record(logdir, config.path, options.command_line)
+
+    on_chief(worker, prepare)
 
 
-def _evaluate(config: Config, mode: str, options: Options) -> None:
+def _train(config: Config, mode: str, options: Options, worker: Worker) -> None:
+    build.build_trainer(config, mode, options, worker).run()
+
+
+def _train_elastically(config: Config, mode: str, options: Options) -> None:
+    """Trains with whatever workers there are, and goes on when they change."""
+    attempts = itertools.count()
+
+    def train(state: ElasticState) -> None:
+        worker = build.build_worker(config.params(mode))
+        is_first = next(attempts) == 0 and state.snapshot is None
+        own = options if is_first else dataclasses.replace(options, resume="auto")
+        _start(config, mode, own, worker)
+        build.build_trainer(config, mode, own, worker, state).run()
+
+    run_elastic(train)
+
+
+def _evaluate(config: Config, mode: str, options: Options, worker: Worker) -> None:
     del mode
-    trained = build.build_trained_model(config, "eval", options)
+    trained = build.build_trained_model(config, "eval", options, worker)
     evaluator = Evaluator(trained.model, trained.data_layer, trained.worker)
     evaluation = evaluator.evaluate()
     if trained.worker.is_chief:
         _log.info("%s", evaluation)
 
 
-def _infer(config: Config, mode: str, options: Options) -> None:
+def _infer(config: Config, mode: str, options: Options, worker: Worker) -> None:
     del mode
     if options.infer_input_file is not None:
         config = _with_file(config, "source_file", options.infer_input_file)
-    trained = build.build_trained_model(config, "infer", options)
+    trained = build.build_trained_model(config, "infer", options, worker)
     alignment, attention = options.alignment_file, options.attention_file
     inference = Inference(
         trained.model,
@@ -78,22 +125,22 @@ def _infer(config: Config, mode: str, options: Options) -> None:
     _write(inference.answers(trained.data_layer), outputs, trained.worker)
 
 
-def _score(config: Config, mode: str, options: Options) -> None:
+def _score(config: Config, mode: str, options: Options, worker: Worker) -> None:
     """Tells how likely the model finds each target line, given its source line."""
     if options.infer_input_file is not None:
         config = _with_file(config, "source_file", options.infer_input_file)
     if options.score_target_file is not None:
         config = _with_file(config, "target_file", options.score_target_file)
-    trained = build.build_trained_model(config, mode, options)
+    trained = build.build_trained_model(config, mode, options, worker)
     scores = score_pairs(trained.model, trained.data_layer, trained.worker)
     _write(scores, [(write_score, options.infer_output_file)], trained.worker)
 
 
-def _interact(config: Config, mode: str, options: Options) -> None:
+def _interact(config: Config, mode: str, options: Options, worker: Worker) -> None:
     """A prompt: every line typed is answered, until the end of input."""
     del mode
     config = _with_file(config, "source_file", "None")  # the lines are typed
-    trained = build.build_trained_model(config, "infer", options)
+    trained = build.build_trained_model(config, "infer", options, worker)
     inference = Inference(trained.model, trained.worker)
     # The report that every line is one line is no news.
     logging.getLogger("oseq").setLevel(logging.WARNING)
@@ -105,14 +152,14 @@ def _interact(config: Config, mode: str, options: Options) -> None:
             file.flush()
 
 
-def _average(config: Config, mode: str, options: Options) -> None:
-    del mode, options
+def _average(config: Config, mode: str, options: Options, worker: Worker) -> None:
+    del mode, options, worker
     params = config.params("eval")
     path = average_last(Path(params["logdir"]), params["num_averaged_checkpoints"])
     _log.info("wrote %s; use it with --checkpoint=%s", path, path)
 
 
-def _export(config: Config, mode: str, options: Options) -> None:
+def _export(config: Config, mode: str, options: Options, worker: Worker) -> None:
     del mode
     assert options.export_dir is not None  # the command line asks for it
     sources = [
@@ -124,7 +171,7 @@ def _export(config: Config, mode: str, options: Options) -> None:
         if given.get(key) is not None:
             _log.warning("%s: an export takes no such demands; it is left out", key)
     without_lines = _with_file(config, "source_file", "None")
-    trained = build.build_trained_model(without_lines, "infer", options)
+    trained = build.build_trained_model(without_lines, "infer", options, worker)
     export(
         trained.model,
         trained.data_layer,
@@ -137,7 +184,7 @@ def _export(config: Config, mode: str, options: Options) -> None:
     )
 
 
-_MODES: dict[str, Callable[[Config, str, Options], None]] = {
+_MODES: dict[str, Callable[[Config, str, Options, Worker], None]] = {
     "train": _train,
     "train_eval": _train,
     "eval": _evaluate,

@@ -19,6 +19,7 @@ SUMMARIES = (
     "variable_norm",
 )
 LOSS_SCALINGS = ("Backoff", "LogMax")
+ALL_REDUCE_DTYPES = ("float32", "float16", "bfloat16")
 LR_SCALINGS = ("linear", "sqrt")
 
 
@@ -142,6 +143,29 @@ def _run() -> dict[str, Param]:
     }
 
 
+def _workers() -> dict[str, Param]:
+    return {
+        "all_reduce_dtype": Param(
+            list(ALL_REDUCE_DTYPES),
+            "gradients on their way between workers",
+            "float32",
+        ),
+        "all_reduce_group_mib": Param(
+            (float, None),
+            "MiB of gradients that are exchanged together, during the backward pass; "
+            "None: all, after it",
+            16.0,
+            minimum=0,
+        ),
+        "elastic_commit_steps": Param(
+            int,
+            "updates that are lost at most when an elastic run loses a worker",
+            100,
+            minimum=1,
+        ),
+    }
+
+
 def _length() -> dict[str, Param]:
     return {
         "max_steps": Param(int, "updates in all; this or num_epochs", minimum=1),
@@ -239,6 +263,7 @@ def _optimization() -> dict[str, Param]:
 
 GROUPS = {
     "Run": _run,
+    "Workers": _workers,
     "Data": _data,
     "Length": _length,
     "Reports and checkpoints": _reports,

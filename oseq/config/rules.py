@@ -93,6 +93,19 @@ def _one_worker_per_gpu(params: Params) -> str | None:
     return None
 
 
+def _float16_gradients_are_scaled(params: Params) -> str | None:
+    if params["all_reduce_dtype"] != "float16":
+        return None
+    if get_precision(params["dtype"]).needs_loss_scaling:
+        return None
+    if params["loss_scaling"] not in (None, 1, 1.0):
+        return None
+    return (
+        "all_reduce_dtype: in float16 small gradients vanish without loss_scaling; "
+        "'bfloat16' needs none"
+    )
+
+
 def _regex_compiles(params: Params) -> str | None:
     try:
         re.compile(params["freeze_variables_regex"] or "")
@@ -146,6 +159,10 @@ _ALWAYS: list[tuple[tuple[str, ...], Rule]] = [
     (("max_steps", "num_epochs"), _one_length),
     (("num_gpus", "gpu_ids"), _number_or_names_of_gpus),
     (("gpu_ids",), _one_worker_per_gpu),
+    (
+        ("all_reduce_dtype", "dtype", "loss_scaling"),
+        _float16_gradients_are_scaled,
+    ),
     (("freeze_variables_regex",), _regex_compiles),
 ]
 _TRAIN: list[tuple[tuple[str, ...], Rule]] = [

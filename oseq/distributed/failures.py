@@ -1,4 +1,4 @@
-"""The loss of a worker, told apart from all other errors.
+"""Failures of another worker, told apart from this one's own.
 
 When one worker ends, the collectives of the others fail. That is a consequence: what
 a user wants to read is the error of the first, so the others say one line and end
@@ -13,8 +13,8 @@ EXIT_CODE_LOST = 75  # EX_TEMPFAIL of sysexits.h: not this process's fault, try 
 _SIGN = "Horovod has been shut down"  # however a worker ended, the others read this
 
 
-class WorkerLostError(UserError):
-    """Another worker has ended while this one needed it."""
+class OtherWorkerError(UserError):
+    """Another worker has failed or ended while this one needed it."""
 
 
 def is_loss_of_worker(error: BaseException) -> bool:

@@ -22,7 +22,6 @@ import tensorflow as tf
 
 from oseq.distributed.worker import Worker
 
-ALL_REDUCE_DTYPES = ("float32", "float16", "bfloat16")
 _BYTES_PER_MIB = 2**20
 
 
@@ -31,7 +30,7 @@ class GradientGroups:
 
     Args:
       worker: this process.
-      dtype: of gradients on the way between workers, out of ``ALL_REDUCE_DTYPES``.
+      dtype: of gradients on the way between workers, ``float32`` or 16-bit.
       group_mib: a group is full at this size in MiB; None puts all gradients in one,
         which is exchanged after the backward pass.
     """

@@ -36,7 +36,11 @@ class HorovodWorker(Worker):
         self.local_rank: int = self._hvd.local_rank()
         self.local_size: int = self._hvd.local_size()
         self.size: int = self._hvd.size()
+        self._num_hosts: int = self._hvd.cross_size()
         self._num_gathers = 0
+
+    def __str__(self) -> str:
+        return f"{self.size} workers on {self._num_hosts} hosts"
 
     def all_reduce_sum(self, tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         sums: list[tf.Tensor] = self._hvd.grouped_allreduce(

@@ -139,7 +139,7 @@ class TrainStep:
         if self.iter_size == 1:
             return None
         zeros = [tf.zeros(variable.shape) for variable in self._variables]
-        nothing = _Sums(*[tf.zeros([])] * (len(_Sums._fields) - 1), zeros)
+        nothing = _Sums._make([*[tf.zeros([])] * (len(_Sums._fields) - 1), zeros])
 
         def add_one(count: tf.Tensor, *sums: tf.Tensor) -> tuple[tf.Tensor, ...]:
             more = tf.nest.flatten(self._micro_batch(next(iterator)))
@@ -172,7 +172,7 @@ class TrainStep:
         if self._measures_waiting:
             started, ended = _time_after(gradients), _time_after(reduced)
             seconds = tf.cast(ended - started, tf.float32)
-        return _Sums(*totals, reduced), num_stopping, seconds
+        return _Sums._make([*totals, reduced]), num_stopping, seconds
 
     def _differentiate(self, batch: Batch) -> _Sums:
         with tf.GradientTape() as tape:

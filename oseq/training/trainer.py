@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import logging
 import time
@@ -18,17 +19,18 @@ from oseq.data.data_layer import DataLayer
 from oseq.distributed.chief_first import on_chief
 from oseq.distributed.worker import Worker
 from oseq.training import checkpoint as checkpoints
-from oseq.training.checkpoint import Header
+from oseq.training.checkpoint import Checkpoint, Header
 from oseq.training.evaluator import Evaluation
 from oseq.training.hooks.hook import Hook
 from oseq.training.moving_average import MovingAverage
+from oseq.training.run_length import data_facts, describe_change, position_in
 from oseq.training.signals import StopSignals
 from oseq.training.totals import Accumulator, Totals
 from oseq.training.training_state import TrainingState
 from oseq.training.warm_start import WarmStartReport, load_model
 from oseq.training.weights import check_vocabulary
 
-_AGREE_EVERY = 10  # updates between two questions to all workers: any signal?
+_LOOK_BACK = 2  # updates that a GPU may be behind when the host asks: any signal?
 _log = logging.getLogger(__name__)
 
 
@@ -87,14 +89,10 @@ class Trainer:
         self._hooks = [hook for hook in hooks if worker.is_chief or not hook.chief_only]
         self._last_fired: dict[Hook, int] = {}
         self._dtype = dtype
-        self._data_facts = {
-            "num_examples": data_layer.num_examples,
-            "batches_per_epoch": data_layer.batches_per_epoch,
-            "order_fingerprint": data_layer.order_fingerprint,
-            "workers": worker.size,
-        }
+        self._num_skipped = 0
         self._start = Position()
         self._calls = 0
+        self._stopping: collections.deque[tf.Tensor] = collections.deque()
         self._accumulator = Accumulator()
         self._seconds = 0.0
 
@@ -104,6 +102,8 @@ class Trainer:
             self._moving_average.reset()  # a warm start came after its creation
         self._state.broadcast()
         self._last_fired = dict.fromkeys(self._hooks, self.step)
+        if self.step >= self.last_step:
+            _log.info("already complete: step %d of %d", self.step, self.last_step)
         with StopSignals() as signals:
             self._tell(lambda hook: hook.begin(self))
             iterator = iter(self.data_layer.dataset(self.position))
@@ -122,7 +122,7 @@ class Trainer:
                         self._last_fired[hook] = self.step
                         hook.after_step(self, result)
                     resumed = time.perf_counter()
-                self._heed(signals)
+                self._heed(signals, result)
             self._look(resumed)
             if self.stop_reason is not None:
                 _log.info("stopping at step %d: %s", self.step, self.stop_reason)
@@ -159,41 +159,48 @@ class Trainer:
         on_chief(self.worker, lambda: checkpoints.write(path, tensors, self._header()))
         return path
 
+    def snapshot(self) -> Checkpoint:
+        """Returns what ``save`` would write; all workers must call it together."""
+        tensors = self._state.capture(on_all_workers=True)
+        return Checkpoint(Path("memory"), self._header(), tensors)
+
     def load_model(self, path: str | Path) -> WarmStartReport:
         """Starts from the weights of another run; see ``training/warm_start.py``."""
-        return load_model(path, self.model, self.optimizer)
+        return on_chief(
+            self.worker, lambda: load_model(path, self.model, self.optimizer)
+        )
 
-    def restore(self, path: Path) -> None:
-        """Makes this run the continuation of the one that wrote ``path``.
+    def restore(self, saved: Path | Checkpoint) -> None:
+        """Makes this run the continuation of the one that was ``saved``.
 
-        Where the examples, batches or workers are not as many as they were, the saved
-        place in the data means nothing: the interrupted epoch begins anew.
+        Where the batches are not what they were, ``run_length.position_in`` says at
+        which of them it goes on.
+
+        Only the chief reads it; ``run`` gives the others its tensors.
 
         Raises:
-          CheckpointError: the file is damaged, or of another model, optimizer or
-            vocabulary.
+          CheckpointError: on all workers, if the file is damaged, or of another
+            model, optimizer or vocabulary.
         """
-        checkpoint = checkpoints.read(path)
-        header = checkpoint.header
-        check_vocabulary(header, self.data_layer.spec, self.data_layer.fingerprint)
-        self._state.restore(checkpoint)
+
+        def restore_shared() -> tuple[Header, dict[str, Any]]:
+            checkpoint = checkpoints.read(saved) if isinstance(saved, Path) else saved
+            check_vocabulary(
+                checkpoint.header, self.data_layer.spec, self.data_layer.fingerprint
+            )
+            return checkpoint.header, self._state.restore(checkpoint)
+
+        header, random = on_chief(self.worker, restore_shared)
+        self._state.restore_random(random)
         self.step = header.step
         self.notes = dict(header.notes)
-        self._start = header.position
-        changes = [
-            _change(name, header.data.get(name), value)
-            for name, value in self._data_facts.items()
-            if header.data.get(name) != value
-        ]
-        if changes:
-            self._start = Position(epoch=header.position.epoch)
-            _log.warning(
-                "the data is not what it was (%s): epoch %d begins anew, weights, "
-                "optimizer and step go on",
-                "; ".join(changes),
-                header.position.epoch,
-            )
-        _log.info("resuming from %s at step %d", path, self.step)
+        self._num_skipped = header.num_skipped
+        self._start = position_in(self.data_layer, header)
+        change = describe_change(self.data_layer, header)
+        if change is not None:
+            _log.warning("%s", change)
+        source = saved if isinstance(saved, Path) else saved.path
+        _log.info("resuming from %s at step %d", source, self.step)
 
     def _count(self, result: Any) -> None:
         self.step += 1  # a guess, until the next look
@@ -216,15 +223,21 @@ class Trainer:
         self._seconds += time.perf_counter() - resumed
         self.totals = self._accumulator.read(self._seconds)
         if num_skipped:
+            self._num_skipped += num_skipped
             self._tell(lambda hook: hook.after_skips(self, num_skipped))
 
-    def _heed(self, signals: StopSignals) -> None:
+    def _heed(self, signals: StopSignals, result: Any) -> None:
+        """Stops after a signal: all workers after the same update, whoever got it."""
         received = signals.received
         if self.worker.size > 1:
-            # All workers must leave after the same step, whoever got the signal.
-            if self._calls % _AGREE_EVERY:
+            if received is not None:
+                self._train_step.request_stop()
+            self._stopping.append(result.num_stopping)
+            if len(self._stopping) <= _LOOK_BACK:
                 return
-            received = next(filter(None, self.worker.gather_objects(received)), None)
+            if not self._stopping.popleft().numpy():
+                return
+            received = received or "a signal for another worker"
         if received is not None:
             self.is_interrupted = True
             self.stop(f"{received} was received")
@@ -238,17 +251,12 @@ class Trainer:
         return Header(
             step=self.step,
             position=self.position,
-            notes=self.notes,
+            notes=dict(self.notes),
             source_vocab_size=spec.source_vocab_size,
             target_vocab_size=spec.target_vocab_size,
             vocabulary_fingerprint=self.data_layer.fingerprint,
-            data=self._data_facts,
+            data=data_facts(self.data_layer),
             dtype=self._dtype,
             oseq_version=oseq.__version__,
+            num_skipped=self._num_skipped,
         )
-
-
-def _change(name: str, saved: Any, value: Any) -> str:
-    if name == "order_fingerprint":
-        return "its batches come in another order"
-    return f"{name} was {saved}, is {value}"

@@ -9,7 +9,7 @@ from typing import Any
 import keras
 
 from oseq.distributed.worker import Worker
-from oseq.training.checkpoint import Checkpoint
+from oseq.training.checkpoint import Checkpoint, CheckpointError
 from oseq.training.moving_average import MovingAverage
 from oseq.training.weights import (
     Array,
@@ -20,7 +20,7 @@ from oseq.training.weights import (
     weights_of,
 )
 
-_SCALER = "loss_scaler/"
+_SCALER, _RANDOM = "loss_scaler/", "random/"
 _log = logging.getLogger(__name__)
 
 
@@ -62,37 +62,37 @@ class TrainingState:
         self._worker.broadcast(list(self._shared.values()))
         self._optimizer.write_back()
 
-    def capture(self) -> dict[str, Array]:
+    def capture(self, on_all_workers: bool = False) -> dict[str, Array]:
         """Returns every tensor of the run; all workers must call it together.
 
-        What all workers share is read on the chief alone: nobody else writes it.
+        What all workers share is read on the chief alone, as nobody else writes it,
+        unless it is wanted ``on_all_workers``.
         """
-        shared = self._shared if self._worker.is_chief else {}
+        is_wanted = on_all_workers or self._worker.is_chief
+        shared = self._shared if is_wanted else {}
         tensors = {name: to_numpy(value) for name, value in shared.items()}
         random = [to_numpy(value) for value in self._random]
         for rank, states in enumerate(self._worker.gather_objects(random)):
             for number, state in enumerate(states):
-                tensors[f"random/{rank}/{number:04d}"] = state
+                tensors[f"{_RANDOM}{rank}/{number:04d}"] = state
         return tensors
 
-    def restore(self, checkpoint: Checkpoint) -> None:
-        """Puts back what ``capture`` returned, or raises and changes nothing.
+    def restore(self, checkpoint: Checkpoint) -> dict[str, Array]:
+        """Puts back what all workers share, or raises and changes nothing.
 
-        A worker that the saved run did not have keeps its own random states, and a
-        loss scaler of another kind than the saved one its own start.
+        A loss scaler of another kind than the saved one keeps its own start.
+
+        Returns:
+          The random states of all workers, for ``restore_random``.
 
         Raises:
           CheckpointError: names or shapes differ; all differences are listed.
         """
-        expected, found = dict(self._shared), dict(checkpoint.tensors)
-        ranks = {name.split("/")[0] for name in checkpoint.under("random")}
-        rank = str(self._worker.rank)
-        if rank in ranks:
-            for number, variable in enumerate(self._random):
-                expected[f"random/{rank}/{number:04d}"] = variable
-        for name in checkpoint.tensors:
-            if name.startswith("random/") and name.split("/")[1] != rank:
-                del found[name]
+        expected = dict(self._shared)
+        found: dict[str, Array] = {}
+        random: dict[str, Array] = {}
+        for name, tensor in checkpoint.tensors.items():
+            (random if name.startswith(_RANDOM) else found)[name] = tensor
         if not self._goes_on_scaling(found):
             for names in (expected, found):
                 for name in [name for name in names if name.startswith(_SCALER)]:
@@ -101,6 +101,23 @@ class TrainingState:
         for name, variable in expected.items():
             assign(variable, found[name])
         self._optimizer.write_back()
+        return random
+
+    def restore_random(self, random: Mapping[str, Array]) -> None:
+        """Puts back this worker's own random states.
+
+        A worker that the saved run did not have keeps those that it began with.
+        """
+        prefix = f"{_RANDOM}{self._worker.rank}/"
+        mine = sorted(name for name in random if name.startswith(prefix))
+        if mine and len(mine) != len(self._random):
+            raise CheckpointError(
+                f"the checkpoint has {len(mine)} random states of worker "
+                f"{self._worker.rank}, this model {len(self._random)}; another version "
+                "of oseq, or another config, wrote it"
+            )
+        for name, variable in zip(mine, self._random, strict=False):
+            assign(variable, random[name])
 
     def _goes_on_scaling(self, found: Mapping[str, Array]) -> bool:
         """Tells whether the saved loss scale is this run's: not in another dtype."""

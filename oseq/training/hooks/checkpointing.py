@@ -36,7 +36,11 @@ class CheckpointHook(Hook):
         self._saved_step: int | None = None
 
     def begin(self, trainer: Trainer) -> None:
-        on_chief(trainer.worker, lambda: self._remove_what_lies_ahead(trainer.step))
+        step = trainer.step
+        on_chief(trainer.worker, lambda: self._remove_what_lies_ahead(step))
+        path = checkpoints.path_of(self._folder, step)
+        if on_chief(trainer.worker, path.exists):
+            self._saved_step = step  # what the run was resumed from
 
     def after_step(self, trainer: Trainer, result: Any) -> None:
         self._save(trainer)

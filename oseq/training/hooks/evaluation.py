@@ -27,6 +27,11 @@ class EvaluationHook(Hook):
         self._evaluator = evaluator
         self._evaluated_step: int | None = None
 
+    def begin(self, trainer: Trainer) -> None:
+        # A run that is resumed when it is complete was judged when it was completed.
+        if trainer.notes.get("metrics_step") == trainer.step:
+            self._evaluated_step = trainer.step
+
     def after_step(self, trainer: Trainer, result: Any) -> None:
         self._evaluate(trainer)
 

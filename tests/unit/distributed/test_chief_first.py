@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from oseq.distributed.chief_first import on_chief, once_per_host
+from oseq.distributed.failures import OtherWorkerError
 from oseq.distributed.worker import SingleWorker
 
 
@@ -25,8 +26,8 @@ def test_all_get_what_the_chief_found():
 
 
 def test_a_failure_of_the_chief_is_raised_on_all():
-    with pytest.raises(KeyError):
-        on_chief(LaterWorker((None, KeyError("x"))), lambda: 5)
+    with pytest.raises(OtherWorkerError, match="disk full"):
+        on_chief(LaterWorker((None, "disk full")), lambda: 5)
     with pytest.raises(ZeroDivisionError):
         on_chief(SingleWorker(), lambda: 1 / 0)
 
@@ -47,5 +48,15 @@ def test_the_others_of_a_host_act_after_the_first():
 
 
 def test_a_failure_of_the_first_keeps_the_others_from_trying():
-    with pytest.raises(KeyError):
-        once_per_host(LaterWorker(KeyError("x")), lambda: 1 / 0)
+    with pytest.raises(OtherWorkerError, match="no such file"):
+        once_per_host(LaterWorker("no such file"), lambda: 1 / 0)
+
+
+def test_the_first_of_a_host_raises_its_own_error():
+    class First(LaterWorker):
+        rank, local_rank = 1, 0
+
+    with pytest.raises(ZeroDivisionError):
+        once_per_host(First(None), lambda: 1 / 0)
+    with pytest.raises(OtherWorkerError, match="other host"):
+        once_per_host(First("other host"), lambda: 5)

@@ -166,6 +166,8 @@ class TinyResult(NamedTuple):
     num_tokens: tf.Tensor
     source_tokens: tf.Tensor
     num_padded: tf.Tensor
+    num_stopping: tf.Tensor
+    seconds_waiting: tf.Tensor
     update: object
 
 
@@ -175,15 +177,20 @@ class TinyStep:
     Attributes:
       seen: ids of the batches, in order.
       losses: mean losses, in order.
+      num_stopping: of the results to come.
     """
 
     def __init__(self, model, optimizer, overflow_at=(), before=None):
         self.iter_size = 1
         self.seen, self.losses = [], []
+        self.num_stopping = 0.0
         self._calls = 0
         self._model, self._optimizer = model, optimizer
         self._overflow_at = overflow_at
         self._before = before or (lambda call: None)
+
+    def request_stop(self):
+        self.num_stopping = 1.0
 
     def __call__(self, iterator):
         self._calls += 1
@@ -209,6 +216,8 @@ class TinyStep:
             length,
             length,
             2 * (positions - length),
+            tf.constant(self.num_stopping),
+            tf.constant(0.0),
             self._optimizer.apply(gradients),
         )
 

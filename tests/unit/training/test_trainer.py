@@ -212,6 +212,31 @@ def test_another_number_of_examples_begins_the_epoch_anew(tmp_path, caplog):
     assert resumed.trainer.step == 8
 
 
+def test_other_workers_go_on_after_the_same_share_of_the_epoch(tmp_path, caplog):
+    _, path = saved_run(tmp_path, last_step=6)  # 2 of 4 batches of the second epoch
+    resumed = make_run(worker=TwoWorkers(lambda value: value))
+    resumed.trainer.restore(path)
+    assert resumed.trainer.step == 6
+    assert resumed.trainer.position == Position(1, 1)  # of 2
+    (line,) = [text for text in caplog.messages if "same share" in text]
+    assert "workers was 1, is 2" in line
+
+
+def test_skipped_updates_are_counted_over_restarts(tmp_path):
+    def run_of(last_step):
+        return make_run(last_step=last_step, scaler=backoff(), overflow_at={2, 3})
+
+    first = run_of(3)
+    first.trainer.run()
+    path = first.trainer.save(tmp_path)
+    assert checkpoints.read_header(path).num_skipped == 2
+    second = run_of(6)
+    second.trainer.restore(path)
+    second.trainer.run()
+    path = second.trainer.save(tmp_path)
+    assert checkpoints.read_header(path).num_skipped == 4
+
+
 def test_another_vocabulary_is_refused_with_both_sizes(tmp_path):
     _, path = saved_run(tmp_path)
     spec = DataSpec(source_vocab_size=8, target_vocab_size=12)
@@ -233,26 +258,46 @@ class TwoWorkers(SingleWorker):
 
 
 def test_random_states_of_all_workers_are_saved_and_each_takes_its_own(tmp_path):
-    worker = TwoWorkers(lambda value: [states + 10 for states in value])
-    run = make_run(last_step=2, worker=worker)
-    own, other = run.trainer._state.capture(), {}
-    assert {name for name in own if name.startswith("random/")} == {
-        "random/0/0000",
-        "random/1/0000",
-    }
-    worker._other = lambda value: None if value is None else value
-    path = checkpoints.path_of(tmp_path, 0)
-    checkpoints.write(path, own, run.trainer._header())
-    second = make_run()
-    second.trainer.worker.rank = 0
-    other = TwoWorkers(lambda value: value)
-    other.rank = 1
-    on_second_worker = make_run(worker=other)
+    chief = TwoWorkers(
+        lambda value: [states + 10 for states in value] if type(value) is list else None
+    )
+    run = make_run(last_step=2, worker=chief)
+    path = run.trainer.save(tmp_path)
+    saved = checkpoints.read(path)
+    assert set(saved.under("random")) == {"0/0000", "1/0000"}
+    second = SecondWorker((saved.header, random_of(saved)))
+    on_second_worker = make_run(worker=second)
     on_second_worker.trainer.restore(path)
     np.testing.assert_array_equal(
         on_second_worker.model.dropout.seed_generator.state.numpy(),
-        own["random/1/0000"],
+        saved.tensors["random/1/0000"],
     )
+
+
+def random_of(saved):
+    return {name: value for name, value in saved.tensors.items() if "random/" in name}
+
+
+class SecondWorker(SingleWorker):
+    """The second of two workers, whose chief found ``found``."""
+
+    rank, size = 1, 2
+
+    def __init__(self, found):
+        self._found = found
+
+    def gather_objects(self, value):
+        return [(self._found, None), value]
+
+
+def test_only_the_chief_reads_a_checkpoint(tmp_path):
+    _, path = saved_run(tmp_path)
+    saved = checkpoints.read(path)
+    path.unlink()
+    second = make_run(worker=SecondWorker((saved.header, random_of(saved))))
+    second.trainer.restore(path)
+    assert second.trainer.step == saved.header.step
+    assert second.trainer.position == saved.header.position
 
 
 def test_chief_only_hooks_run_on_the_chief_alone():
@@ -265,12 +310,26 @@ def test_chief_only_hooks_run_on_the_chief_alone():
     assert everywhere.events == [("begin", 0), 1, 2, ("end", 2)]
 
 
-def test_a_signal_of_any_worker_stops_all_after_the_same_step():
-    worker = TwoWorkers(lambda value: "SIGTERM")
-    run = make_run(last_step=100, worker=worker)
+def test_a_signal_for_another_worker_stops_this_one_too():
+    run = make_run(last_step=100, worker=TwoWorkers(lambda value: value))
+    run.step.num_stopping = 1.0
     run.trainer.run()
     assert run.trainer.is_interrupted
-    assert run.trainer.step == 10
+    assert run.trainer.step == 3  # told with the update, read two updates later
+
+
+def test_a_signal_is_told_to_the_other_workers():
+    def interrupt(call):
+        if call == 4:
+            signal.raise_signal(signal.SIGTERM)
+
+    run = make_run(
+        last_step=100, worker=TwoWorkers(lambda value: value), before=interrupt
+    )
+    run.trainer.run()
+    assert run.trainer.is_interrupted
+    assert run.trainer.step == 7  # the fifth update tells, the seventh is the last
+    assert "SIGTERM" in run.trainer.stop_reason
 
 
 def test_totals_are_sums_over_all_updates():
