@@ -40,7 +40,8 @@ class HorovodWorker(Worker):
         self._num_gathers = 0
 
     def __str__(self) -> str:
-        return f"{self.size} workers on {self._num_hosts} hosts"
+        hosts = "1 host" if self._num_hosts == 1 else f"{self._num_hosts} hosts"
+        return f"{self.size} workers on {hosts}"
 
     def all_reduce_sum(self, tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         sums: list[tf.Tensor] = self._hvd.grouped_allreduce(

@@ -17,6 +17,7 @@ class Totals(NamedTuple):
       num_tokens: target tokens of all workers.
       source_tokens: source tokens of all workers.
       num_padded: padded positions of both sides.
+      seconds_waiting: time in which this worker only waited for the others.
       updates: calls of the step, skipped ones included.
       seconds: time spent in training, hooks excluded.
     """
@@ -26,6 +27,7 @@ class Totals(NamedTuple):
     num_tokens: float = 0.0
     source_tokens: float = 0.0
     num_padded: float = 0.0
+    seconds_waiting: float = 0.0
     updates: float = 0.0
     seconds: float = 0.0
 
@@ -41,6 +43,10 @@ class Totals(NamedTuple):
         positions = self.num_padded + self.num_tokens + self.source_tokens
         return self.num_padded / positions if positions else 0.0
 
+    @property
+    def waiting_share(self) -> float:
+        return self.seconds_waiting / self.seconds if self.seconds else 0.0
+
     def per_second(self, amount: float) -> float:
         return amount / self.seconds if self.seconds else 0.0
 
@@ -50,7 +56,7 @@ class Accumulator:
 
     def __init__(self) -> None:
         self._waiting: list[tuple[tf.Tensor, ...]] = []
-        self._sums = tf.zeros([5], tf.float64)
+        self._sums = tf.zeros([6], tf.float64)
         self._updates = 0
 
     def add(self, result: Any) -> None:
@@ -62,6 +68,7 @@ class Accumulator:
                 result.num_tokens,
                 result.source_tokens,
                 result.num_padded,
+                result.seconds_waiting,
             )
         )
         self._updates += 1

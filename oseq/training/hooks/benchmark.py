@@ -50,11 +50,14 @@ class BenchmarkHook(Hook):
         tokens = since.num_tokens + since.source_tokens
         _log.info(
             "benchmark, steps %d to %d: avg time per step %.4f s, avg target tokens "
-            "per second %.1f, with source tokens %.1f, padding %.1f%%",
+            "per second %.1f, with source tokens %.1f, padding %.1f%%%s",
             self._started_step + 1,
             trainer.step,
             since.seconds / since.updates,
             since.per_second(since.num_tokens),
             since.per_second(tokens),
             100.0 * since.padding_share,
+            f", waiting for workers {100.0 * since.waiting_share:.1f}%"
+            if trainer.worker.size > 1
+            else "",
         )

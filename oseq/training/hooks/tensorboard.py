@@ -66,6 +66,8 @@ class TensorBoardHook(Hook):
             "speed/steps_per_second": since.per_second(since.updates),
             "train/padding_share": since.padding_share,
         }
+        if trainer.worker.size > 1:
+            scalars["speed/waiting_share"] = since.waiting_share
         if "learning_rate" in self._summaries:
             scalars["train/learning_rate"] = update.learning_rate
         if "global_gradient_norm" in self._summaries:
