@@ -118,6 +118,29 @@ def test_evaluation_at_the_end_only_if_the_last_step_had_none(tmp_path):
         evaluated_run(tmp_path, "BLEU", [1.0] * 4, last_step=9).trainer.run()
 
 
+def test_a_complete_run_is_neither_judged_nor_saved_again(tmp_path, caplog):
+    evaluated_run(tmp_path, "BLEU", [1.0] * 4).trainer.run()
+    path = checkpoints.latest(tmp_path)
+    written = path.stat().st_mtime_ns
+    resumed = evaluated_run(tmp_path, "BLEU", [])
+    resumed.trainer.restore(path)
+    with caplog.at_level(logging.INFO):
+        resumed.trainer.run()
+    assert "already complete: step 8 of 8" in caplog.messages
+    assert not any(message.startswith("saved") for message in caplog.messages)
+    assert path.stat().st_mtime_ns == written
+
+
+def test_a_complete_run_that_was_never_judged_is_judged(tmp_path):
+    hooks = [CheckpointHook(tmp_path, None, 1)]
+    make_run(last_step=3, hooks=hooks).trainer.run()
+    resumed = evaluated_run(tmp_path, "BLEU", [7.0], last_step=3)
+    resumed.trainer.restore(checkpoints.latest(tmp_path))
+    resumed.trainer.run()
+    best = checkpoints.read_header(checkpoints.best(tmp_path))
+    assert best.notes["best"]["value"] == 7.0
+
+
 def test_a_signal_skips_the_evaluation_at_the_end(tmp_path):
     run = evaluated_run(tmp_path, "BLEU", [], last_step=1)
     run.trainer.is_interrupted = True
