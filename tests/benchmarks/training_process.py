@@ -63,6 +63,7 @@ def _train(
     from oseq.config.loader import load_config
     from oseq.config.options import Options
     from oseq.config.overrides import parse_overrides
+    from oseq.distributed.worker import SingleWorker
     from tests.benchmarks.flops import TransformerShape, update_flops
     from tests.benchmarks.hooks import StepTimer
     from tests.benchmarks.plain import PLAIN
@@ -79,7 +80,7 @@ def _train(
         ]
         config = load_config(EXAMPLE, parse_overrides(arguments))
         config.check("train")
-        trainer = build_trainer(config, "train", Options(resume="auto"))
+        trainer = build_trainer(config, "train", Options(resume="auto"), SingleWorker())
         trainer.run()
     kibibytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     shape = TransformerShape.of(trainer.model)

@@ -108,6 +108,7 @@ def load_trained(logdir: Path, *overrides: str) -> Any:
     from oseq.config.loader import load_config
     from oseq.config.options import Options
     from oseq.config.overrides import parse_overrides
+    from oseq.distributed.worker import SingleWorker
 
     arguments = [
         f"--logdir={logdir}",
@@ -116,4 +117,4 @@ def load_trained(logdir: Path, *overrides: str) -> Any:
     ]
     config = load_config(logdir / "config.yaml", parse_overrides(arguments))
     config.check("infer")
-    return build_trained_model(config, "infer", Options())
+    return build_trained_model(config, "infer", Options(), SingleWorker())

@@ -12,6 +12,7 @@ from oseq.build import TrainedModel, build_trained_model
 from oseq.config.loader import load_config
 from oseq.config.options import Options
 from oseq.config.overrides import parse_overrides
+from oseq.distributed.worker import SingleWorker
 from oseq.export.ctranslate2 import export_ctranslate2
 from tests.benchmarks.parity import SETTINGS, compare, outcome_of
 from tests.integration import toy
@@ -24,7 +25,7 @@ ARGUMENTS = (*toy.TINY, "--logdir=run", "--mode=export", "--export_dir=export")
 @pytest.fixture
 def trained(run: Path) -> TrainedModel:
     config = load_config(run / "config.yaml", parse_overrides(["--logdir=run"]))
-    return build_trained_model(config, "infer", Options())
+    return build_trained_model(config, "infer", Options(), SingleWorker())
 
 
 @pytest.mark.parametrize("quantization", ["float32", "int8"])
