@@ -197,7 +197,7 @@ class Trainer:
         self._num_skipped = header.num_skipped
         self._start = position_in(self.data_layer, header)
         change = describe_change(self.data_layer, header)
-        if change is not None:
+        if change is not None and self.worker.is_chief:
             _log.warning("%s", change)
         source = saved if isinstance(saved, Path) else saved.path
         _log.info("resuming from %s at step %d", source, self.step)
