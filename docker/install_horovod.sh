@@ -94,7 +94,7 @@ choose_features() {
         export HOROVOD_WITHOUT_MPI=1
     fi
     case ${HOROVOD_GPU_OPERATIONS-where possible} in
-        'where possible') find_nccl "$1" "$2" || say "for CPUs only: $missing" ;;
+        'where possible') find_nccl "$1" "$2" || say "without NCCL: $missing" ;;
         NCCL) find_nccl "$1" "$2" || fail "cannot use NCCL: $missing" ;;
         '') ;;
         *) fail "HOROVOD_GPU_OPERATIONS is to be NCCL, empty or not set" ;;
@@ -104,7 +104,7 @@ choose_features() {
 # Adds NCCL to $features, or sets $missing and returns 1; the arguments are as above.
 find_nccl() {
     local nvcc=${HOROVOD_CUDA_HOME:+$HOROVOD_CUDA_HOME/bin/}nvcc cuda folder
-    missing="there is no CUDA compiler, $nvcc"
+    missing="there is no $nvcc"
     command -v "$nvcc" >/dev/null || return 1
     cuda=$("$nvcc" --version | sed -n 's/.*release \([0-9]*\).*/\1/p')
     missing="$nvcc is of CUDA $cuda, TensorFlow of CUDA $1"
@@ -137,7 +137,6 @@ provide_wheel() {
     exec 9>"$wheels/lock"
     flock --nonblock 9 || { say "waiting for another build"; flock 9 || true; }
     [[ -f $wheel ]] || build "$1" "$wheel" 9>&-
-    exec 9>&-
 }
 
 # Builds the version $1 into the file $2.
@@ -156,7 +155,7 @@ build() {
     export CMAKE_POLICY_VERSION_MINIMUM=3.5 CMAKE_GENERATOR='Unix Makefiles'
     # A make that called this script has flags of its own, which are not meant here.
     MAKEFLAGS=-j$(nproc)
-    export MAKEFLAGS HOROVOD_LOCAL_VERSION=${1#*+}
+    export MAKEFLAGS
 
     pip download --no-binary horovod --no-deps --no-build-isolation --dest "$work" \
         "horovod==$VERSION"
@@ -164,8 +163,8 @@ build() {
     tar -xzf "$sources.tar.gz" -C "$work"
     adapt "$sources"
     log=$(mktemp -t install_horovod.XXXXXX.log)
-    pip wheel --no-build-isolation --no-deps --use-pep517 --wheel-dir "$work/out" \
-        "$sources" >"$log" 2>&1 || {
+    HOROVOD_LOCAL_VERSION=${1#*+} pip wheel --no-build-isolation --no-deps --use-pep517 \
+        --wheel-dir "$work/out" "$sources" >"$log" 2>&1 || {
         tail -n 40 "$log" >&2
         fail "the build failed; the whole log is $log"
     }
