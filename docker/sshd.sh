@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Waits in a container for what horovodrun sends: an SSH server for the container's user.
+# Waits in a container for what horovodrun sends: an SSH server for its user.
 #
 #   docker/sshd.sh [PORT]      default: 2222
 #
