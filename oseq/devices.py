@@ -110,7 +110,10 @@ def _take_share_of_cores(worker: Worker) -> None:
     cores of its own.
     """
     if "TF_NUM_INTRAOP_THREADS" not in os.environ:
-        _set_threads(intra_op=_num_cores(worker), inter_op=_num_cores(worker))
+        cores = _num_cores(worker)
+        # With a single thread for operations, TensorFlow puts all gradients of weights
+        # off until the backward pass is through: nothing could be sent meanwhile.
+        _set_threads(intra_op=cores, inter_op=max(2, cores))
 
 
 def num_side_by_side(worker: Worker) -> int:
