@@ -101,6 +101,8 @@ class TwoNodes:
 
     def __enter__(self) -> TwoNodes:
         _remove_leftovers()
+        # SIGTERM is taken for Ctrl-C while there is something to be removed.
+        self._handler = signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             _make_namespaces(*self.names)
             self._configure()
@@ -117,6 +119,7 @@ class TwoNodes:
             _remove(name)
         for server in self._servers:
             server.wait()
+        signal.signal(signal.SIGTERM, self._handler)
 
     @property
     def hosts(self) -> str:
@@ -326,11 +329,6 @@ def _run(*command: object) -> str:
     return done.stdout
 
 
-def exit_on_sigterm() -> None:
-    """Lets SIGTERM end this program like Ctrl-C does: after the nodes are removed."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -341,7 +339,6 @@ def main() -> int:
     arguments = parser.parse_args()
     if reason := TwoNodes.missing():
         parser.error(reason)
-    exit_on_sigterm()
     cores = tuple(arguments.cores) if arguments.cores else None
     with TwoNodes(arguments.rate_mbit, cores) as nodes:
         process = nodes.start_horovodrun(*arguments.command)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from tests.benchmarks.report import make_parser, print_table, say
 from tests.benchmarks.workers import WorkersSpeed, command_of, total, watch
 from tests.benchmarks.workloads import DTYPES, SIZES, short
-from tests.two_nodes import TwoNodes, exit_on_sigterm
+from tests.two_nodes import TwoNodes
 
 RATE_MBIT = 200
 GROUP_MIB = 16  # of gradients that are exchanged together, where that overlaps
@@ -157,7 +157,6 @@ def main() -> None:
     if reason := TwoNodes.missing():
         print(f"skipped: {reason}")
         return
-    exit_on_sigterm()
     size = arguments.size or ("tiny" if arguments.quick else "base")
     keys = arguments.rows or (QUICK if arguments.quick else [row.key for row in ROWS])
     rows = [row for row in ROWS if row.key in keys]
