@@ -47,9 +47,8 @@ class StopSignals:
             signal.raise_signal(number)
             return
         self.received = name
-        _log.warning(
-            "%s: finishing this step and saving; once more to stop at once", name
-        )
+        # No warning: of several workers, which all get the signal, one is to say it.
+        _log.info("%s: finishing this step and saving; once more to stop at once", name)
 
     def _give_back(self) -> None:
         for number, handler in self._previous.items():

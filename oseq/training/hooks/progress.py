@@ -36,7 +36,9 @@ class ProgressHook(Hook):
 
     def begin(self, trainer: Trainer) -> None:
         if sys.stderr.isatty():
-            self._resources.enter_context(logging_redirect_tqdm())
+            # oseq's logger has a handler of its own (cli.py): it must go through tqdm.
+            ours = [logging.getLogger("oseq")]
+            self._resources.enter_context(logging_redirect_tqdm(ours))
             self._bar = self._resources.enter_context(
                 tqdm(
                     total=trainer.last_step,

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import logging
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from oseq.training.hooks.best_checkpoint import BestCheckpointHook
 from oseq.training.hooks.checkpointing import CheckpointHook
 from oseq.training.hooks.early_stopping import EarlyStoppingHook
 from oseq.training.hooks.evaluation import EvaluationHook
+from oseq.training.hooks.hook import Hook
 from oseq.training.hooks.loss_scale import LossScaleHook, StuckLossScaleError
 from oseq.training.hooks.profiler import ProfilerHook
 from oseq.training.hooks.progress import ProgressHook
@@ -240,6 +242,19 @@ def test_progress_is_a_bar_in_a_terminal(monkeypatch, capsys):
     assert "5/5" in shown
     assert "tokens/s" in shown
     assert "loss=" in shown
+
+
+def test_a_line_of_the_log_stands_once_above_the_bar(monkeypatch, capsys):
+    class Talk(Hook):
+        def begin(self, trainer):
+            logging.getLogger("oseq.talk").warning("hello")
+
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    ours = logging.getLogger("oseq")
+    # As the command line sets it up.
+    monkeypatch.setattr(ours, "handlers", [logging.StreamHandler(sys.stderr)])
+    make_run(last_step=1, hooks=[ProgressHook(1), Talk()]).trainer.run()
+    assert capsys.readouterr().err.count("hello") == 1
 
 
 def test_samples_show_source_reference_and_hypothesis(caplog):
