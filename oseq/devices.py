@@ -104,16 +104,11 @@ def _has_gpu_of_its_own(gpus: Sequence[Any]) -> bool:
 
 
 def _take_share_of_cores(worker: Worker) -> None:
-    """Lets this worker have as many threads as it has cores for itself.
-
-    TensorFlow's own variable keeps its say, for launchers that bind every worker to
-    cores of its own.
-    """
-    if "TF_NUM_INTRAOP_THREADS" not in os.environ:
-        cores = _num_cores(worker)
-        # With a single thread for operations, TensorFlow puts all gradients of weights
-        # off until the backward pass is through: nothing could be sent meanwhile.
-        _set_threads(intra_op=cores, inter_op=max(2, cores))
+    """Lets this worker have as many threads as it has cores for itself."""
+    cores = _num_cores(worker)
+    # With a single thread for operations, TensorFlow puts all gradients of weights
+    # off until the backward pass is through: nothing could be sent meanwhile.
+    _set_threads(intra_op=cores, inter_op=max(2, cores))
 
 
 def num_side_by_side(worker: Worker) -> int:
@@ -152,7 +147,13 @@ def _set_threads(intra_op: int, inter_op: int) -> None:
 
 
 def _num_cores(worker: Worker) -> int:
-    """Returns this worker's share of the host's cores."""
+    """Returns this worker's share of the host's cores.
+
+    A launcher may have bound every worker to cores of its own. Nothing tells, so
+    TensorFlow's own variable can.
+    """
+    if worker.local_size > 1 and "TF_NUM_INTRAOP_THREADS" in os.environ:
+        return int(os.environ["TF_NUM_INTRAOP_THREADS"])
     return max(1, len(os.sched_getaffinity(0)) // worker.local_size)
 
 

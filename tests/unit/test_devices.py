@@ -181,11 +181,14 @@ def test_a_worker_that_is_alone_has_tensorflows_own_threads(monkeypatch, threads
     assert threads == {}
 
 
-def test_threads_that_the_environment_names_stay(monkeypatch, threads):
+def test_the_environment_may_tell_how_many_cores_a_worker_has(monkeypatch, threads):
     FakeGpus(monkeypatch, "")
-    monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "16")
+    cores(monkeypatch, 4)
+    monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "3")
     prepare_devices({"num_gpus": None, "gpu_ids": None}, Worker(0, 2))
-    assert threads == {}
+    assert threads == {"intra": 3, "inter": 3}
+    assert num_side_by_side(Worker(0, 2)) == 3
+    assert num_side_by_side(Worker()) == 4
 
 
 @pytest.mark.parametrize(("names", "num_gpus"), [("abc", 0), ("", 1)])
