@@ -154,6 +154,7 @@ class Trainer:
         Raises:
           CheckpointError: on all workers, when the chief cannot write.
         """
+        self._state.make_equal()
         tensors = self._state.capture()
         path = checkpoints.path_of(folder, self.step)
         on_chief(self.worker, lambda: checkpoints.write(path, tensors, self._header()))

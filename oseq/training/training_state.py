@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import keras
+import tensorflow as tf
 
 from oseq.distributed.worker import Worker
 from oseq.training.checkpoint import Checkpoint, CheckpointError
@@ -61,6 +62,31 @@ class TrainingState:
         """Gives every worker the chief's values of all but the random states."""
         self._worker.broadcast(list(self._shared.values()))
         self._optimizer.write_back()
+
+    def make_equal(self) -> None:
+        """Broadcasts again where workers have drifted apart.
+
+        They apply the same gradients, but processors of different kinds may round an
+        update differently.
+        """
+        if self._worker.size == 1:
+            return
+        sums = [_checksum(variable) for variable in self._shared.values()]
+        of_workers = self._worker.gather_objects(sums)
+        differing = [
+            name
+            for name, *values in zip(self._shared, *of_workers, strict=True)
+            if len(set(values)) > 1
+        ]
+        if not differing:
+            return
+        _log.warning(
+            "%d of %d tensors differ between workers, %s first: all take the chief's",
+            len(differing),
+            len(sums),
+            differing[0],
+        )
+        self.broadcast()
 
     def capture(self, on_all_workers: bool = False) -> dict[str, Array]:
         """Returns every tensor of the run; all workers must call it together.
@@ -129,3 +155,11 @@ class TrainingState:
             return True
         _log.warning("the checkpoint has another kind of loss scaler: it starts anew")
         return False
+
+
+def _checksum(variable: keras.Variable) -> int:
+    """Returns the sum of a tensor's bits: exact in any order."""
+    value = tf.convert_to_tensor(variable)
+    if value.dtype.is_floating and value.dtype.size == 4:
+        value = tf.bitcast(value, tf.int32)
+    return int(tf.reduce_sum(tf.cast(value, tf.int64)).numpy())

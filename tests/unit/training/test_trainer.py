@@ -300,6 +300,27 @@ def test_only_the_chief_reads_a_checkpoint(tmp_path):
     assert second.trainer.position == saved.header.position
 
 
+@pytest.mark.parametrize("drift", [0, 1])
+def test_workers_that_drifted_apart_take_the_weights_of_the_chief(
+    tmp_path, caplog, drift
+):
+    class Twin(TwoWorkers):
+        num_broadcast = 0
+
+        def broadcast(self, variables):
+            self.num_broadcast += len(variables)
+
+    def other(value):
+        is_checksums = type(value) is list and type(value[0]) is int
+        return [value[0] + drift, *value[1:]] if is_checksums else value
+
+    worker = Twin(other)
+    run = make_run(worker=worker)
+    run.trainer.save(tmp_path)
+    assert bool(worker.num_broadcast) == bool(drift)
+    assert ("1 of" in caplog.text) == bool(drift)
+
+
 def test_chief_only_hooks_run_on_the_chief_alone():
     worker = TwoWorkers(lambda value: value)
     worker.rank = 1
