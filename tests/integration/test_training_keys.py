@@ -140,6 +140,33 @@ def test_epochs_and_micro_batches_decide_about_the_length(workplace):
     assert trained.header.position.batch == 0
 
 
+def test_what_is_left_of_the_epochs_takes_the_updates_of_today(workplace):
+    epochs = ("--max_steps=None", "--batch_size_per_gpu=50", "--resume=auto")
+    _, trained = train(*epochs, "--num_epochs=1", "--iter_size=3")
+    assert trained.header.step == 2
+    outcome, trained = train(*epochs, "--num_epochs=2")
+    assert trained.header.step == 2 + 6
+    assert trained.header.position == Position(2, 0)
+    again = toy.succeed(*TINY, *epochs, "--num_epochs=2")
+    assert "already complete: step 8 of 8" in again.err
+    assert "saved" in outcome.err and "saved" not in again.err
+
+
+def test_linear_scaling_multiplies_the_rate_by_the_micro_batches(workplace):
+    arguments = (
+        "--iter_size=4",
+        "--optimizer=SGD",
+        "--optimizer_params={}",
+        f"--lr_policy={POLICIES}.fixed_lr",
+    )
+    low, high = (f"--lr_policy_params={ {'learning_rate': r} }" for r in (0.1, 0.4))
+    outcome, scaled = train(*arguments, low, "--lr_scaling=linear")
+    assert "learning rate times 4 (linear of 4 / 1 micro-batches)" in outcome.err
+    toy.succeed(*TINY, *arguments, high, "--max_steps=2", "--logdir=given")
+    for name, value in toy.newest("given").under("weights").items():
+        np.testing.assert_allclose(scaled.under("weights")[name], value, rtol=1e-5)
+
+
 def test_four_micro_batches_are_the_update_of_one_batch(workplace):
     # One batch of the 64 shortest examples, or the same in four parts.
     for side in ("source", "target"):
