@@ -47,6 +47,11 @@ class ParallelFiles:
         """All files of both sides."""
         return list(itertools.chain.from_iterable(self._files.values()))
 
+    @property
+    def reads_standard_input(self) -> bool:
+        """Whether one of the sides is what one process alone can read."""
+        return any(map(self._is_stream, self.all))
+
     def read(
         self, front_end: TextFrontEnd
     ) -> tuple[TokenizedText, TokenizedText | None]:

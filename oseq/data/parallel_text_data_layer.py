@@ -80,6 +80,11 @@ class ParallelTextDataLayer(DataLayer):
         super().__init__(params, mode, worker)
         self._limits = self._check_values()
         self._files = ParallelFiles(self.params, mode)
+        if self._files.reads_standard_input and worker.size > 1:
+            raise DataError(
+                f"-: standard input is read by one process, not by {worker.size}; name "
+                "a file"
+            )
         self._front_end = TextFrontEnd(
             self.params, worker, self._files.all if mode == "train" else None
         )

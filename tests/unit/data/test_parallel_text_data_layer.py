@@ -416,6 +416,12 @@ def test_data_without_examples_is_refused_with_the_reason(folder):
         pair(folder, ["a b", "", "a b"], ["a", "b", "c"], max_length=2)
 
 
+@pytest.mark.parametrize("mode", ["infer", "score"])
+def test_standard_input_is_refused_to_several_workers(folder, mode):
+    with pytest.raises(DataError, match="by one process, not by 2"):
+        make(folder, mode, OneOf(1, 2), source_file="-")
+
+
 def test_fewer_examples_than_workers_are_refused_in_train(folder):
     with pytest.raises(DataError, match="2 examples are too few for 3 workers"):
         pair(folder, ["a", "b"], ["a", "b"], worker=OneOf(0, 3))
