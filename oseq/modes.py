@@ -66,8 +66,9 @@ def run(config: Config, mode: str, options: Options) -> int:
 def _start(config: Config, mode: str, options: Options, worker: Worker) -> None:
     """Checks and prepares ``logdir`` on the chief, whose log is the only one."""
     logdir = config.params(mode)["logdir"]
-    if not worker.is_chief:
-        logging.getLogger("oseq").setLevel(logging.WARNING)
+    # An elastic run may have got another chief.
+    level = logging.INFO if worker.is_chief else logging.WARNING
+    logging.getLogger("oseq").setLevel(level)
 
     def prepare() -> None:
         if mode in _TRAINING and not options.benchmark:

@@ -22,6 +22,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
@@ -193,16 +194,31 @@ class TwoNodes:
         return subprocess.CompletedProcess(process.args, process.returncode, out)
 
     @contextlib.contextmanager
-    def ending(self, *processes: subprocess.Popen[str]) -> Iterator[None]:
-        """Ends a job's processes on both nodes in the end, however that comes."""
-        servers = {server.pid for server in self._servers}
+    def ending(
+        self, *processes: subprocess.Popen[str], seconds: float | None = None
+    ) -> Iterator[None]:
+        """Ends a job's processes on both nodes in the end, however that comes.
+
+        Args:
+          processes: that were started; their remaining output is lost.
+          seconds: after so many, the context's end is not waited for.
+        """
+        timer = threading.Timer(seconds or 0, self._end_jobs)
+        timer.daemon = True
+        if seconds is not None:
+            timer.start()
         try:
             yield
         finally:
-            for name in self.names:
-                _kill(name, spared=servers)
+            timer.cancel()
+            self._end_jobs()
             for process in processes:
                 process.communicate()
+
+    def _end_jobs(self) -> None:
+        servers = {server.pid for server in self._servers}
+        for name in self.names:
+            _kill(name, spared=servers)
 
     def _configure(self) -> None:
         """Writes the files of /etc that the nodes see instead of the machine's."""

@@ -14,7 +14,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tests.benchmarks.report import make_parser, print_table, say
-from tests.benchmarks.workers import WorkersSpeed, command_of, total, watch
+from tests.benchmarks.workers import (
+    SECONDS_AT_MOST,
+    WorkersSpeed,
+    command_of,
+    total,
+    watch,
+)
 from tests.benchmarks.workloads import DTYPES, SIZES, short
 from tests.two_nodes import TwoNodes
 
@@ -118,7 +124,7 @@ class Bench:
             ]
         else:
             processes = [nodes.start_horovodrun(*command)]
-        with nodes.ending(*processes):
+        with nodes.ending(*processes, seconds=SECONDS_AT_MOST):
             speed = total([watch(each, when_it_begins) for each in processes])
         pairs = zip(sent_before, nodes.bytes_sent(), strict=True)
         sent = statistics.mean(after - before for before, after in pairs)

@@ -11,6 +11,7 @@ import os
 import statistics
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 
 from tests.benchmarks.report import (
@@ -20,7 +21,7 @@ from tests.benchmarks.report import (
     print_table,
     say,
 )
-from tests.benchmarks.workers import WorkersSpeed, command_of, watch
+from tests.benchmarks.workers import SECONDS_AT_MOST, WorkersSpeed, command_of, watch
 from tests.benchmarks.workloads import DTYPES, SIZES, short
 
 # Rounds, measured updates and updates of the warm-up.
@@ -29,7 +30,9 @@ QUICK_PLAN = (1, 3, 2)
 BATCH_TOKENS = {"tiny": 4096, "base": 1024}
 
 
-def _measure(size: str, dtype: str, plan: Sequence[int], cores: Sequence[int]):
+def _measure(
+    size: str, dtype: str, plan: Sequence[int], cores: Sequence[int]
+) -> WorkersSpeed:
     """Returns the speed of as many workers as there are cores."""
     _, updates, warm_up = plan
     overrides = [f"--dtype={dtype}", f"--batch_tokens_per_gpu={BATCH_TOKENS[size]}"]
@@ -48,10 +51,14 @@ def _measure(size: str, dtype: str, plan: Sequence[int], cores: Sequence[int]):
         stderr=subprocess.STDOUT,
         text=True,
     ) as process:
+        # SIGTERM ends horovodrun's workers, too.
+        timer = threading.Timer(SECONDS_AT_MOST, process.terminate)
+        timer.start()
         try:
             return watch(process)
         finally:
-            process.terminate()  # horovodrun ends the workers, too
+            timer.cancel()
+            process.terminate()
 
 
 def _rows(

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import re
-import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 TRAINING_BEGINS = "the training begins"
-_SECONDS_AT_MOST = 900
+SECONDS_AT_MOST = 900  # of a training
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,16 +75,14 @@ def watch(
     lines = []
     speed = None
     assert process.stdout is not None
-    with _time_limit(_SECONDS_AT_MOST):
-        for line in process.stdout:
-            lines.append(line)
-            text = re.sub(r"^\[\d+\]<stdout>:", "", line).strip()  # horovodrun's
-            if text == TRAINING_BEGINS:
-                when_it_begins()
-            elif text.startswith('{"tokens"'):
-                speed = WorkersSpeed(**json.loads(text))
-        code = process.wait()
-    if code != 0 or speed is None:
+    for line in process.stdout:
+        lines.append(line)
+        text = re.sub(r"^\[\d+\]<stdout>:", "", line).strip()  # horovodrun's
+        if text == TRAINING_BEGINS:
+            when_it_begins()
+        elif text.startswith('{"tokens"'):
+            speed = WorkersSpeed(**json.loads(text))
+    if process.wait() != 0 or speed is None:
         raise SystemExit(f"a training failed:\n{''.join(lines)[-3000:]}")
     return speed
 
@@ -97,19 +93,3 @@ def total(speeds: Iterable[WorkersSpeed]) -> WorkersSpeed:
     seconds = max(speed.seconds for speed in speeds)
     rate = sum(speed.tokens_per_second for speed in speeds)
     return WorkersSpeed(rate * seconds, seconds, 0.0)
-
-
-@contextlib.contextmanager
-def _time_limit(seconds: int) -> Iterator[None]:
-    """Leaves the program when the context lasts longer."""
-
-    def leave(*_: object) -> None:
-        raise SystemExit(f"a training did not end within {seconds} seconds")
-
-    before = signal.signal(signal.SIGALRM, leave)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
