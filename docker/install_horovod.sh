@@ -139,8 +139,9 @@ provide_wheel() {
     [[ -f $wheel ]] || build "$1" "$wheel" 9>&-
 }
 
-# Builds the version $1 into the file $2.
-build() {
+# Builds the version $1 into the file $2, in a shell of its own for the sake of what it
+# exports: with the tools on its path, pip would take them for installed.
+build() (
     local sources=$work/horovod-$VERSION log tool
     for tool in "${CXX:-c++}" make; do
         command -v "$tool" >/dev/null ||
@@ -172,10 +173,14 @@ build() {
     # Renamed when complete, so that whatever is stopped leaves no half wheel.
     cp "$work"/out/*.whl "$2.partial"
     mv "$2.partial" "$2"
-}
+)
 
-# Changes the sources in $1 to what TensorFlow is today.
+# Changes the sources in $1 to what TensorFlow is today, and mends them.
 adapt() {
+    # Where Gloo coordinates, the search for workers that keep the others waiting
+    # (HOROVOD_STALL_*) goes through a list that was filled but left at length zero.
+    sed -i 's/global_ranks_\.reserve(size_)/global_ranks_.resize(size_)/' \
+        "$1/horovod/common/gloo/gloo_controller.cc"
     # The operations for XLA are optional, and their interface is gone.
     sed -i '/xla_mpi_ops\.cc/d' "$1/horovod/tensorflow/CMakeLists.txt"
     # For GPUs: a header has moved, and a function has become a method.

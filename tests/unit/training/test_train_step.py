@@ -87,14 +87,17 @@ def sentences(seed, num_examples=NUM_EXAMPLES):
     return {"ids": ids, "length": length}
 
 
-def batches(sizes, seed=0):
-    """Returns an endless iterator over batches of these sizes, one after another."""
+def batches(sizes, seed=0, part=slice(None)):
+    """Returns an endless iterator over batches of these sizes, one after another.
+
+    With ``part``, over that part of them.
+    """
     source, target = sentences(seed), sentences(seed + 1)
     ends = np.cumsum(sizes)
 
     def generate():
         while True:
-            for end, size in zip(ends, sizes, strict=True):
+            for end, size in list(zip(ends, sizes, strict=True))[part]:
                 rows = slice(end - size, end)
                 yield {
                     "source": {key: value[rows] for key, value in source.items()},
