@@ -45,6 +45,7 @@ main() {
     pip install "$wheel"
     "$PYTHON" -c 'import horovod.tensorflow' 2>"$work/log" || {
         tail -n 20 "$work/log" >&2
+        pip uninstall --yes horovod
         fail "Horovod cannot be imported; to build it anew, delete $wheel"
     }
     say "Horovod $full is installed, from $wheel"
