@@ -152,6 +152,9 @@ def test_learning_rate_scaling_has_keys_of_its_own(toy, rule):
         ),
         ("base_params['loss_scaling'] = 'backof'", "train", "loss_scaling"),
         ("base_params['lr_scaling'] = 'square'", "train", "lr_scaling"),
+        ("base_params['all_reduce_dtype'] = 'float64'", "train", "all_reduce_dtype"),
+        ("base_params['all_reduce_group_mib'] = -1", "train", "all_reduce_group_mib"),
+        ("base_params['elastic_commit_steps'] = 0", "train", "elastic_commit_steps"),
         (
             "base_params['lr_scaling_params'] = {'warmup_steps': 9}",
             "train",
@@ -163,6 +166,25 @@ def test_learning_rate_scaling_has_keys_of_its_own(toy, rule):
 def test_rules_between_keys(toy, more, mode, key):
     problems = problems_of(toy(more), mode)
     assert problems[0].startswith(f"base_params/{key}: ")
+
+
+def test_gradients_in_float16_want_a_loss_scale(toy):
+    in_float16 = "base_params['all_reduce_dtype'] = 'float16'; "
+    for more in (
+        "",
+        "base_params['dtype'] = 'bfloat16'",
+        "base_params['loss_scaling'] = 1.0",
+    ):
+        (problem,) = problems_of(toy(in_float16 + more))
+        assert problem.startswith("base_params/all_reduce_dtype: in float16 small")
+        assert "'bfloat16'" in problem
+    for more in (
+        "'dtype': 'mixed'",
+        "'loss_scaling': 128.0",
+        "'loss_scaling': 'Backoff'",
+    ):
+        toy(in_float16 + f"base_params |= {{{more}}}").check("train")
+    toy("base_params['all_reduce_dtype'] = 'bfloat16'").check("train")
 
 
 @pytest.mark.parametrize("gpus", ["'num_gpus': 8", "'gpu_ids': [3, 1]"])

@@ -18,6 +18,7 @@ from oseq.training.hooks.benchmark import BenchmarkHook
 from oseq.training.hooks.best_checkpoint import BestCheckpointHook
 from oseq.training.hooks.checkpointing import CheckpointHook
 from oseq.training.hooks.early_stopping import EarlyStoppingHook
+from oseq.training.hooks.elastic import ElasticHook
 from oseq.training.hooks.evaluation import EvaluationHook
 from oseq.training.hooks.hook import Hook
 from oseq.training.hooks.loss_scale import LossScaleHook, StuckLossScaleError
@@ -26,7 +27,7 @@ from oseq.training.hooks.progress import ProgressHook
 from oseq.training.hooks.samples import SampleHook
 from oseq.training.hooks.tensorboard import TensorBoardHook, attention_picture
 from oseq.training.moving_average import MovingAverage
-from tests.unit.training.fakes import TinyDataLayer, make_run
+from tests.unit.training.fakes import TinyDataLayer, all_values, make_run
 
 
 class ScriptedEvaluator:
@@ -342,3 +343,30 @@ def test_an_attention_picture_has_a_row_for_each_label():
     assert small.shape[2] == 3
     assert large.shape[0] > small.shape[0]
     assert int(tf.reduce_min(large)) < 50 < 200 < int(tf.reduce_max(large))
+
+
+class Commits:
+    """Keeps every snapshot that it is given."""
+
+    def __init__(self):
+        self.snapshots = []
+
+    def commit(self, snapshot):
+        self.snapshots.append(snapshot)
+
+
+def test_a_run_goes_on_from_any_of_its_commits_as_if_nothing_had_happened():
+    commits = Commits()
+    whole = make_run(last_step=8, hooks=[ElasticHook(commits, 3)])
+    whole.trainer.run()
+    assert [each.header.step for each in commits.snapshots] == [0, 3, 6]
+
+    later = Commits()
+    again = make_run(last_step=8, hooks=[ElasticHook(later, 3)])
+    again.trainer.restore(commits.snapshots[1])
+    again.trainer.run()
+
+    assert [each.header.step for each in later.snapshots] == [3, 6]
+    assert again.step.seen == whole.step.seen[3:]
+    for name, value in all_values(whole).items():
+        np.testing.assert_array_equal(all_values(again)[name], value, name)
