@@ -40,8 +40,8 @@ class HorovodWorker(Worker):
         self._num_gathers = 0
 
     def __str__(self) -> str:
-        hosts = "1 host" if self._num_hosts == 1 else f"{self._num_hosts} hosts"
-        return f"{self.size} workers on {hosts}"
+        hosts = _count(self._num_hosts, "host")
+        return f"{_count(self.size, 'worker')} on {hosts}"
 
     def all_reduce_sum(self, tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         sums: list[tf.Tensor] = self._hvd.grouped_allreduce(
@@ -171,6 +171,10 @@ def _import(name: str) -> Any:
             f"several workers need Horovod, which cannot be imported ({error}); "
             "docker/install_horovod.sh builds and installs it"
         ) from error
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _in_transit(tensor: tf.Tensor) -> tf.Tensor:

@@ -33,6 +33,7 @@ def test_a_process_that_nobody_launched_is_the_only_worker(worker):
     assert (worker.rank, worker.local_rank) == (0, 0)
     assert (worker.size, worker.local_size) == (1, 1)
     assert worker.is_chief
+    assert str(worker) == "1 worker on 1 host"
     assert worker.gather_objects({"a": 1}) == [{"a": 1}]
 
 
