@@ -198,7 +198,7 @@ adapt() {
     ln -s "$nccl_package/lib/libnccl.so.2" "$work/nccl/lib/libnccl.so"
     export HOROVOD_NCCL_HOME=$work/nccl HOROVOD_NCCL_LINK=SHARED
     export LDFLAGS="${LDFLAGS:-} -Wl,-rpath,\$ORIGIN/../../nvidia/nccl/lib"
-    sed -i '1i set(CMAKE_SKIP_RPATH TRUE)' "$1/CMakeLists.txt"
+    sed -i '/^project(/a set(CMAKE_SKIP_RPATH TRUE)' "$1/CMakeLists.txt"
 }
 
 main
