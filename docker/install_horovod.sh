@@ -16,11 +16,12 @@
 #   OSEQ_WHEELS             where wheels are kept, else ~/.cache/oseq/wheels
 #
 # A build needs a C++ compiler and make, and takes some minutes. The wheel is kept. Its
-# version names what it was built for, as in 0.28.1+tf2.21.0.gloo.
+# version names what it was built for, as in 0.28.1+tf2.21.0.gloo.r2.
 set -euo pipefail
 
 readonly VERSION=0.28.1
 readonly SHA256=92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0
+readonly REVISION=2  # to be raised with every change of what adapt does
 readonly PYTHON=${1:-python3}
 wheels=${OSEQ_WHEELS:-${XDG_CACHE_HOME:-~/.cache}/oseq/wheels}
 
@@ -34,7 +35,7 @@ main() {
     facts=$(look_around)
     read -r tensorflow cuda installed tag nccl <<<"$facts"
     choose_features "$cuda" "$nccl"
-    full=$VERSION+tf$tensorflow.$features
+    full=$VERSION+tf$tensorflow.$features.r$REVISION
     if [[ $installed == "$full" ]]; then
         say "Horovod $full is installed already"
         return
