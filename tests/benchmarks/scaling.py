@@ -18,7 +18,7 @@ from tests.benchmarks.workers import (
     SECONDS_AT_MOST,
     WorkersSpeed,
     command_of,
-    total,
+    side_by_side,
     watch,
 )
 from tests.benchmarks.workloads import DTYPES, SIZES, short
@@ -29,8 +29,8 @@ GROUP_MIB = 16  # of gradients that are exchanged together, where that overlaps
 ITER_SIZES = (1, 2, 4, 8, 16)
 # Target tokens of a micro-batch: of base, it takes one core about four seconds.
 BATCH_TOKENS = {
-    ("base", "float32"): 1024,
-    ("base", "mixed_bfloat16"): 2048,
+    ("base", "float32"): 2048,
+    ("base", "mixed_bfloat16"): 4096,
     ("tiny", "float32"): 1024,
     ("tiny", "mixed_bfloat16"): 1024,
 }
@@ -125,7 +125,8 @@ class Bench:
         else:
             processes = [nodes.start_horovodrun(*command)]
         with nodes.ending(*processes, seconds=SECONDS_AT_MOST):
-            speed = total([watch(each, when_it_begins) for each in processes])
+            speeds = [watch(process, when_it_begins) for process in processes]
+        speed = speeds[0] if len(speeds) == 1 else side_by_side(speeds)
         pairs = zip(sent_before, nodes.bytes_sent(), strict=True)
         sent = statistics.mean(after - before for before, after in pairs)
         return Measured(speed, 1e-6 * sent / (WARM_UP + updates))

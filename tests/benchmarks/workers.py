@@ -87,9 +87,9 @@ def watch(
     return speed
 
 
-def total(speeds: Iterable[WorkersSpeed]) -> WorkersSpeed:
-    """Returns the speed of trainings that ran side by side, for themselves."""
+def side_by_side(speeds: Iterable[WorkersSpeed]) -> WorkersSpeed:
+    """Returns the speed of trainings together, each of which was for itself."""
     speeds = list(speeds)
     seconds = max(speed.seconds for speed in speeds)
     rate = sum(speed.tokens_per_second for speed in speeds)
-    return WorkersSpeed(rate * seconds, seconds, 0.0)
+    return WorkersSpeed(rate * seconds, seconds, seconds_waiting=0.0)
