@@ -37,7 +37,7 @@ from oseq.training.scoring import score_pairs, write_score
 STANDARD_STREAM = "-"
 _TRAINING = ("train", "train_eval")
 _LOST = (
-    "another worker has ended, so this one ends too; the first error is that "
+    "another worker has ended or hangs, so this one ends too; the first error is that "
     "worker's. --resume=auto goes on from the last checkpoint"
 )
 _log = logging.getLogger(__name__)

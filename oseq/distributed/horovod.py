@@ -15,7 +15,9 @@ from oseq.config.params import ConfigError
 from oseq.distributed.failures import is_loss_of_worker
 from oseq.distributed.worker import Worker
 
-# A worker that keeps the others waiting for so long has hung: all are ended.
+# A worker that keeps the others waiting for so long has hung: all are ended. One of
+# which nothing runs (SIGSTOP, a machine or a network that stands still) is missed much
+# earlier, after HOROVOD_GLOO_TIMEOUT_SECONDS: 30 without MPI, and also at the start.
 _STALL_SECONDS = 1800
 
 

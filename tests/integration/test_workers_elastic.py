@@ -91,3 +91,31 @@ def test_the_loss_of_a_worker_costs_a_few_updates(workplace):
     saved = toy.newest("run")
     assert saved.header.step == 60
     assert saved.header.data["workers"] == 1
+
+
+@pytest.mark.slow
+def test_hosts_that_come_during_a_run_are_used(workplace):
+    Path("hosts").write_text("localhost:1\n")
+    with elastic_run(1, "--max_steps=3000", "--print_loss_steps=100") as process:
+        wait_for("step 100/3000", process)
+        Path("hosts").write_text("localhost:1\n127.0.0.1:2\n")
+        assert process.wait(240) == 0, log()
+
+    assert "1 worker on 1 host" in log()
+    assert "3 workers on 2 hosts" in log()
+    assert "workers was 1, is 3" in log()
+    (resumed,) = re.findall(r"resuming from memory at step (\d+)", log())
+    # A commit finds out about new hosts, so that nothing is lost.
+    assert int(resumed) % COMMIT_STEPS == 0 < int(resumed)
+    steps = steps_reported()
+    assert steps == sorted(set(steps))
+    saved = toy.newest("run")
+    assert saved.header.step == 3000
+    assert saved.header.data["workers"] == 3
+
+
+def wait_for(text: str, process: subprocess.Popen) -> None:
+    deadline = time.monotonic() + 120
+    while text not in log():
+        assert process.poll() is None and time.monotonic() < deadline, log()
+        time.sleep(0.1)
