@@ -96,8 +96,8 @@ def test_the_loss_of_a_worker_costs_a_few_updates(workplace):
 @pytest.mark.slow
 def test_hosts_that_come_during_a_run_are_used(workplace):
     Path("hosts").write_text("localhost:1\n")
-    with elastic_run(1, "--max_steps=3000", "--print_loss_steps=100") as process:
-        wait_for("step 100/3000", process)
+    with elastic_run(1, "--max_steps=1500", "--print_loss_steps=100") as process:
+        wait_for("step 100/1500", process)
         Path("hosts").write_text("localhost:1\n127.0.0.1:2\n")
         assert process.wait(240) == 0, log()
 
@@ -110,7 +110,7 @@ def test_hosts_that_come_during_a_run_are_used(workplace):
     steps = steps_reported()
     assert steps == sorted(set(steps))
     saved = toy.newest("run")
-    assert saved.header.step == 3000
+    assert saved.header.step == 1500
     assert saved.header.data["workers"] == 3
 
 
