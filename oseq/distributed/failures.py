@@ -10,7 +10,6 @@ from __future__ import annotations
 from oseq.config.params import UserError
 
 EXIT_CODE_LOST = 75  # EX_TEMPFAIL of sysexits.h: not this process's fault, try again
-_SIGN = "Horovod has been shut down"  # however a worker ended, the others read this
 
 
 class OtherWorkerError(UserError):
@@ -18,5 +17,12 @@ class OtherWorkerError(UserError):
 
 
 def is_loss_of_worker(error: BaseException) -> bool:
-    """Tells whether ``error`` is how a collective fails when another worker ends."""
-    return _SIGN in str(error)
+    """Tells whether ``error`` is how a collective fails when another worker ends.
+
+    A worker that ends during a transfer leaves whatever the network says of it, and
+    between transfers Horovod's own words. Mistakes in the use of a collective have
+    other types.
+    """
+    import tensorflow as tf  # takes seconds, which the command line cannot spare
+
+    return isinstance(error, tf.errors.UnknownError) and "Horovod" in str(error)

@@ -69,6 +69,36 @@ def test_an_error_of_one_worker_is_shown_once_and_ends_all(workplace):
     assert "Traceback" not in chief.err
 
 
+# Transfers of 80 MB take most of the time, so that the kill comes during one of them.
+TRANSFERS = """
+import os, signal, sys, threading
+import tensorflow as tf
+from oseq.distributed.failures import is_loss_of_worker
+from oseq.distributed.horovod import HorovodWorker
+
+worker = HorovodWorker()
+numbers = tf.ones([20_000_000])
+send = tf.function(lambda numbers: worker.all_reduce_sum([numbers]))
+send(numbers)
+if worker.rank == 1:
+    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGKILL)).start()
+try:
+    while True:
+        send(numbers)
+except Exception as error:
+    print(error)
+    os._exit(75 if is_loss_of_worker(error) else 1)
+"""
+
+
+def test_a_worker_that_ends_during_a_transfer_is_known_to_be_lost():
+    with Workers(2, "-c", TRANSFERS) as workers:
+        chief, killed = workers.finish(START)
+
+    assert killed.code == -signal.SIGKILL
+    assert chief.code == 75, chief.out
+
+
 @pytest.mark.parametrize(
     ("accident", "limits"),
     [
