@@ -127,6 +127,9 @@ def run_elastic(train: Callable[[ElasticState], None]) -> None:
         except Exception as error:
             if is_loss_of_worker(error):
                 raise exceptions.HorovodInternalError(error) from error
+            if isinstance(error, tf.errors.UnknownError):
+                # Horovod would take it for the peaceful end of the run.
+                raise RuntimeError(str(error)) from error
             raise
 
     elastic.run(attempt)(state._state)

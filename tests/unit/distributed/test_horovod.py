@@ -71,6 +71,29 @@ def test_a_users_own_time_limit_is_kept(worker):
     assert os.environ["HOROVOD_STALL_SHUTDOWN_TIME_SECONDS"] == "0"
 
 
+def test_an_elastic_run_goes_on_from_its_last_commit_when_a_worker_is_lost(worker):
+    seen = []
+
+    def train(state):
+        seen.append(state.snapshot)
+        state.commit(len(seen))
+        if len(seen) < 3:
+            raise tf.errors.UnknownError(None, None, "Horovod has been shut down")
+
+    horovod.run_elastic(train)
+
+    assert seen == [None, 1, 2]
+
+
+@pytest.mark.parametrize("kind", [tf.errors.UnknownError, tf.errors.DataLossError])
+def test_an_error_of_its_own_ends_an_elastic_run(worker, kind):
+    def train(state):
+        raise kind(None, None, "the disk is broken")
+
+    with pytest.raises(Exception, match="the disk is broken"):
+        horovod.run_elastic(train)
+
+
 def test_without_horovod_the_error_says_what_installs_it(monkeypatch):
     for name in [name for name in sys.modules if name.split(".")[0] == "horovod"]:
         monkeypatch.delitem(sys.modules, name)
