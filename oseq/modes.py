@@ -87,12 +87,19 @@ def _train(config: Config, mode: str, options: Options, worker: Worker) -> None:
 def _train_elastically(config: Config, mode: str, options: Options) -> None:
     """Trains with whatever workers there are, and goes on when they change."""
     attempts = itertools.count()
+    has_record = False  # one of this process, whichever attempt it is
 
     def train(state: ElasticState) -> None:
+        nonlocal has_record
         worker = build.build_worker(config.params(mode))
         is_first = next(attempts) == 0 and state.snapshot is None
-        own = options if is_first else dataclasses.replace(options, resume="auto")
+        own = dataclasses.replace(
+            options,
+            resume=options.resume if is_first else "auto",
+            enable_logs=options.enable_logs and not has_record,
+        )
         _start(config, mode, own, worker)
+        has_record |= worker.is_chief
         build.build_trainer(config, mode, own, worker, state).run()
 
     run_elastic(train)

@@ -79,6 +79,7 @@ def test_the_loss_of_a_worker_costs_a_few_updates(workplace):
     with elastic_run(
         2,
         *("--max_steps=60", "--hooks=[tests.integration.worker_hooks.Killed]"),
+        "--enable_logs",
         OSEQ_TEST_STEP="25",
     ) as process:
         assert process.wait(120) == 0, log()
@@ -88,6 +89,8 @@ def test_the_loss_of_a_worker_costs_a_few_updates(workplace):
     assert "resuming from memory at step 20" in log()
     assert "workers was 2, is 1" in log()
     assert steps_reported() == [10, 20, 30, 40, 50, 60]
+    (record,) = Path("run/logs").glob("*/log.txt")
+    assert len(re.findall(r"step \d+/60: loss", record.read_text())) == 6
     saved = toy.newest("run")
     assert saved.header.step == 60
     assert saved.header.data["workers"] == 1
