@@ -43,7 +43,9 @@ class BatchPlanner:
     length by the difference of their sides, up and down by turns, so that both
     sides of neighbours are about equally long. Then batches are filled to the
     limits. Only examples with equal lengths on both sides change places between
-    epochs, so every epoch has the same number of batches of the same shapes.
+    epochs, so every epoch has the same number of batches of the same shapes. Batches
+    that several workers train on at the same time have about as many positions, so
+    that none has to wait for long; their lengths differ.
 
     Args:
       lengths: [examples, sides] int64, as they will be in a batch (with EOS).
@@ -81,6 +83,8 @@ class BatchPlanner:
         if equal_shares:
             sizes = _split_for_workers(sizes, num_workers)
         self._starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self._sizes = _positions(lengths[self._order], self._starts, limits)
+        self._deals_alike = equal_shares and num_workers > 1
         uneven = len(sizes) % num_workers if equal_shares else 0
         self.num_batches = len(sizes) - uneven
         self.fingerprint = self._make_fingerprint()
@@ -103,8 +107,18 @@ class BatchPlanner:
             within = np.argsort(self._group[shuffled], kind="stable")
             order = order[shuffled[within]]
             turns = generator.permutation(turns)
+            if self._deals_alike:
+                turns = self._alike_together(turns[: self.num_batches], generator)
         for batch in turns[rank : self.num_batches : self._num_workers][first:]:
             yield order[self._starts[batch] : self._starts[batch + 1]]
+
+    def _alike_together(
+        self, turns: np.ndarray, generator: np.random.Generator
+    ) -> np.ndarray:
+        """Returns shuffled batches so that all workers' next ones are equally large."""
+        by_size = turns[np.argsort(self._sizes[turns], kind="stable")]
+        together = generator.permutation(by_size.reshape(-1, self._num_workers))
+        return generator.permuted(together, axis=1).reshape(-1)
 
     def _make_fingerprint(self) -> str:
         content = hashlib.sha256(repr((self._seed, self._num_workers)).encode())
@@ -132,6 +146,22 @@ def _fill(lengths: np.ndarray, limits: BatchLimits) -> list[int]:
         sizes.append(rows)
         start += rows
     return sizes
+
+
+def _positions(
+    lengths: np.ndarray, starts: np.ndarray, limits: BatchLimits
+) -> np.ndarray:
+    """Returns the padded positions of both sides of each batch, [batches] int64.
+
+    Args:
+      lengths: [examples, sides], in the order of the batches.
+      starts: [batches + 1], where each begins.
+      limits: pad lengths.
+    """
+    if len(starts) == 1:
+        return np.zeros(0, np.int64)
+    longest = np.maximum.reduceat(lengths, starts[:-1], axis=0)
+    return limits.padded(longest).sum(axis=1) * np.diff(starts)
 
 
 def _split_for_workers(sizes: list[int], num_workers: int) -> list[int]:

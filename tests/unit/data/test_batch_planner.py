@@ -138,6 +138,27 @@ def test_single_examples_that_cannot_be_shared_equally_are_left_out_by_turns():
     assert left_out == set(range(11))
 
 
+@pytest.mark.parametrize("limits", [{"max_tokens": 300}, {"max_sentences": 8}])
+def test_batches_at_the_same_time_are_equally_large_and_of_different_lengths(limits):
+    lengths = random_lengths(3000)
+    planner = BatchPlanner(lengths, BatchLimits(**limits), 2, seed=1, equal_shares=True)
+
+    def positions(batch):
+        return len(batch) * lengths[batch].max(axis=0).sum()
+
+    pairs = list(zip(*epoch_of(planner, 0, 2), strict=True))
+    ratios = [max(map(positions, p)) / min(map(positions, p)) for p in pairs]
+    assert np.mean(sorted(ratios)[:-1]) < 1.02  # one may have what was left over
+    order = [positions(first) for first, _ in pairs]
+    assert order != sorted(order) and order != sorted(order, reverse=True)
+    if "max_tokens" in limits:
+        longest = [[lengths[batch].max() for batch in pair] for pair in pairs]
+        assert np.mean([abs(a - b) for a, b in longest]) > 5
+    signs = [np.sign(positions(a) - positions(b)) for a, b in pairs]
+    assert {-1, 1} <= set(signs)  # neither worker always has the larger one
+    assert abs(np.mean(signs)) < 0.2
+
+
 def test_no_examples_make_no_batches():
     planner = BatchPlanner(np.zeros((0, 2), int), BatchLimits(max_tokens=9), seed=1)
     assert planner.num_batches == 0 and list(planner.plan(0)) == []
