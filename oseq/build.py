@@ -30,8 +30,8 @@ from oseq.devices import (
 )
 from oseq.distributed.chief_first import on_chief
 from oseq.distributed.gradient_groups import GradientGroups
-from oseq.distributed.horovod import ElasticState, HorovodWorker
-from oseq.distributed.launcher import is_launched
+from oseq.distributed.horovod import ElasticState, HorovodWorker, is_elastic
+from oseq.distributed.launcher import is_launched, num_launched
 from oseq.distributed.worker import SingleWorker, Worker
 from oseq.models.ensemble import Ensemble
 from oseq.models.model import Model
@@ -53,6 +53,7 @@ _EXPERIMENTS_KEYS = {
     "batch_tokens": "batch_tokens_per_gpu",
     "seed": "random_seed",
 }
+TRAINING = ("train", "train_eval")  # modes
 FRONT_END = "front_end"  # in logdir: copies of vocabularies and tokenizers
 _log = logging.getLogger(__name__)
 
@@ -69,14 +70,29 @@ class TrainedModel:
     checkpoints: tuple[Path, ...]  # what the weights are from
 
 
-def build_worker(params: Params) -> Worker:
-    """Returns this process's place among its equals."""
-    if params["use_horovod"] or is_launched():
+def build_worker(config: Config, mode: str) -> Worker:
+    """Returns this process's place among its equals, with its device taken.
+
+    Raises:
+      ConfigError: Horovod is wanted and absent, or does not see the other processes;
+        or there are fewer GPUs than workers.
+    """
+    params = config.params(mode)
+    is_training = mode in TRAINING
+    worker: Worker = SingleWorker()
+    if is_launched() or (params["use_horovod"] and is_training):
         worker = HorovodWorker()
-        if worker.is_chief:
-            _log.info("%s", worker)
-        return worker
-    return SingleWorker()
+        if worker.size < num_launched() and not is_elastic():
+            raise ConfigError(
+                f"a launcher has started {num_launched()} processes, but Horovod sees "
+                f"{worker.size}: it was built without MPI; use horovodrun, or build it "
+                "where mpicxx is found"
+            )
+    # Before the first collective: it starts TensorFlow, which then keeps its devices.
+    prepare_devices(params, worker)
+    if not is_training:
+        share_cores_among_batches(worker)
+    return worker
 
 
 def build_data_layer(config: Config, mode: str, worker: Worker) -> DataLayer:
@@ -126,8 +142,6 @@ def build_trained_model(
     config says now; so are the architectures of an ensemble's other members.
     """
     params = config.params(mode)
-    prepare_devices(params, worker)
-    share_cores_among_batches(worker)
     path = find_checkpoint(params, options)
     others = find_members(options.ensemble, mode, path)
     config = _with_trained_front_end(config, Path(params["logdir"]), mode)
@@ -206,14 +220,16 @@ def build_trainer(
     """
     params = config.params("train")
     logdir = Path(params["logdir"])
-    prepare_devices(params, worker)
     keras.utils.set_random_seed(params["random_seed"] + worker.rank)
 
     data_layer = build_data_layer(config, "train", worker)
     precision = usable_precision(params["dtype"])
     model = build_model(config, "train", data_layer, precision)
     trainable = _trainable_variables(model, params["freeze_variables_regex"])
-    saved = None if options.benchmark else _newest(logdir, worker, elastic)
+    # The chief alone finds it; the others learn of its header.
+    saved = None
+    if worker.is_chief and not options.benchmark:
+        saved = _newest(logdir, elastic)
     header = on_chief(worker, lambda: _header_of(saved))
     last_step = _last_step(params, options, data_layer, header)
     updates_per_epoch = data_layer.batches_per_epoch / params["iter_size"]
@@ -257,7 +273,7 @@ def build_trainer(
         moving_average=moving_average,
         dtype=precision.name,
     )
-    if saved is not None:
+    if header is not None:
         trainer.restore(saved)
     elif params["load_model"] is not None:
         trainer.load_model(params["load_model"])
@@ -267,11 +283,9 @@ def build_trainer(
     return trainer
 
 
-def _newest(
-    logdir: Path, worker: Worker, elastic: ElasticState | None
-) -> Path | Checkpoint | None:
+def _newest(logdir: Path, elastic: ElasticState | None) -> Path | Checkpoint | None:
     """Returns what the run goes on from: the chief's disk, or what is in memory."""
-    path = on_chief(worker, lambda: checkpoints.latest(logdir))
+    path = checkpoints.latest(logdir)
     in_memory: Checkpoint | None = elastic.snapshot if elastic is not None else None
     if in_memory is None:
         return path

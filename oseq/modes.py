@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import gc
 import io
 import itertools
 import logging
@@ -35,7 +36,6 @@ from oseq.training.inference import (
 from oseq.training.scoring import score_pairs, write_score
 
 STANDARD_STREAM = "-"
-_TRAINING = ("train", "train_eval")
 _LOST = (
     "another worker has ended or hangs, so this one ends too; the first error is that "
     "worker's. --resume=auto goes on from the last checkpoint"
@@ -50,10 +50,10 @@ def run(config: Config, mode: str, options: Options) -> int:
       OtherWorkerError: another worker has ended; its own error tells why.
     """
     try:
-        if mode in _TRAINING and is_elastic():
+        if mode in build.TRAINING and is_elastic():
             _train_elastically(config, mode, options)
         else:
-            worker = build.build_worker(config.params(mode))
+            worker = build.build_worker(config, mode)
             _start(config, mode, options, worker)
             _MODES[mode](config, mode, options, worker)
     except Exception as error:
@@ -69,9 +69,11 @@ def _start(config: Config, mode: str, options: Options, worker: Worker) -> None:
     # An elastic run may have got another chief.
     level = logging.INFO if worker.is_chief else logging.WARNING
     logging.getLogger("oseq").setLevel(level)
+    if worker.size > 1 or is_elastic():
+        _log.info("%s", worker)
 
     def prepare() -> None:
-        if mode in _TRAINING and not options.benchmark:
+        if mode in build.TRAINING and not options.benchmark:
             # Before the record: it would make an empty logdir look used.
             build.check_logdir(Path(logdir), options.resume)
         if options.enable_logs:
@@ -91,7 +93,8 @@ def _train_elastically(config: Config, mode: str, options: Options) -> None:
 
     def train(state: ElasticState) -> None:
         nonlocal has_record
-        worker = build.build_worker(config.params(mode))
+        gc.collect()  # what an attempt before has left is in reference cycles
+        worker = build.build_worker(config, mode)
         is_first = next(attempts) == 0 and state.snapshot is None
         own = dataclasses.replace(
             options,
@@ -102,6 +105,8 @@ def _train_elastically(config: Config, mode: str, options: Options) -> None:
         has_record |= worker.is_chief
         build.build_trainer(config, mode, own, worker, state).run()
 
+    # Horovod's first collective is before the first attempt, and devices before that.
+    build.build_worker(config, mode)
     run_elastic(train)
 
 

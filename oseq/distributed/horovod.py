@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import os
 import threading
@@ -18,7 +19,7 @@ from oseq.distributed.worker import Worker
 # A worker that keeps the others waiting for so long has hung: all are ended. One of
 # which nothing runs (SIGSTOP, a machine or a network that stands still) is missed much
 # earlier, after HOROVOD_GLOO_TIMEOUT_SECONDS: 30 without MPI, and also at the start.
-_STALL_SECONDS = 1800
+_STALL_SECONDS = 7200
 
 
 class HorovodWorker(Worker):
@@ -87,43 +88,53 @@ class ElasticState:
     """What survives when workers are lost or arrive: the last committed snapshot.
 
     Attributes:
-      snapshot: any object that can be pickled; None before the first commit.
+      snapshot: this worker's, any object; None before its first commit. Horovod gives
+        rank 0 to a worker that was there before, so the chief has one.
     """
 
     def __init__(self) -> None:
         hvd = _import("horovod.tensorflow")
         elastic = _import("horovod.tensorflow.elastic")
         hvd.init()
-        self._state = elastic.ObjectState(hvd.broadcast_object, hvd.rank, snapshot=None)
-
-    @property
-    def snapshot(self) -> Any:
-        return self._state.snapshot
+        self.snapshot: Any = None
+        # Snapshots stay where they are: Horovod would send them whole, 2 GiB at most.
+        self._state = elastic.ObjectState(hvd.broadcast_object, hvd.rank, num_commits=0)
+        self._state.sync = _raising_what_horovod_catches(self._state.sync)
 
     def commit(self, snapshot: Any) -> None:
-        """Keeps ``snapshot`` on this worker; all workers must commit the same one.
+        """Keeps ``snapshot``; all workers must commit the same one.
 
         Where workers have come or gone meanwhile, it does not return: ``run_elastic``
         calls its function anew.
         """
-        self._state.snapshot = snapshot
+        self.snapshot = snapshot
+        self._state.num_commits += 1
         self._state.commit()
 
 
 def run_elastic(train: Callable[[ElasticState], None]) -> None:
     """Calls ``train`` until it returns, again whenever workers come or go.
 
-    All workers then have the snapshot of the one that has been there for longest.
     ``train`` makes its worker itself, and nothing of the call before may be left: the
-    number of workers and their ranks have changed.
+    number of workers and their ranks have changed. What the chief has in its snapshot
+    is to be given to the others.
     """
     elastic = _import("horovod.tensorflow.elastic")
-    exceptions = _import("horovod.common.exceptions")
     state = ElasticState()
+    attempt = _raising_what_horovod_catches(lambda _: train(state))
+    elastic.run(attempt)(state._state)
 
-    def attempt(_: Any) -> None:
+
+def _raising_what_horovod_catches(
+    function: Callable[..., None],
+) -> Callable[..., None]:
+    """Returns a function that tells the loss of a worker from its other errors."""
+    exceptions = _import("horovod.common.exceptions")
+
+    @functools.wraps(function)
+    def wrapped(*arguments: Any) -> None:
         try:
-            train(state)
+            function(*arguments)
         except Exception as error:
             if is_loss_of_worker(error):
                 raise exceptions.HorovodInternalError(error) from error
@@ -132,7 +143,7 @@ def run_elastic(train: Callable[[ElasticState], None]) -> None:
                 raise RuntimeError(str(error)) from error
             raise
 
-    elastic.run(attempt)(state._state)
+    return wrapped
 
 
 @contextlib.contextmanager

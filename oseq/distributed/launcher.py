@@ -47,7 +47,8 @@ if os.getppid() == int(sys.argv[1]):
 
 def is_launched() -> bool:
     """Tells whether a launcher has started this process as one of its workers."""
-    return any(rank in os.environ for rank in _LAUNCHERS)
+    # mpirun -np 1, or srun of one task, wants no more than this process.
+    return "HOROVOD_RANK" in os.environ or num_launched() > 1
 
 
 def num_launched() -> int:

@@ -40,6 +40,9 @@ class ScaledSchedule(keras.optimizers.schedules.LearningRateSchedule):
         ratio = num_micro_batches / base_micro_batches
         self.factor = {"linear": ratio, "sqrt": math.sqrt(ratio)}[rule]
         self._schedule = schedule
+        self._rule = rule
+        self._num_micro_batches = num_micro_batches
+        self._base_micro_batches = base_micro_batches
         self._warmup_steps = warmup_steps
 
     def __call__(self, step: tf.Tensor) -> tf.Tensor:
@@ -53,6 +56,8 @@ class ScaledSchedule(keras.optimizers.schedules.LearningRateSchedule):
     def get_config(self) -> dict[str, Any]:
         return {
             "schedule": self._schedule,
-            "factor": self.factor,
+            "rule": self._rule,
+            "num_micro_batches": self._num_micro_batches,
+            "base_micro_batches": self._base_micro_batches,
             "warmup_steps": self._warmup_steps,
         }

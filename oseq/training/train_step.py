@@ -83,9 +83,10 @@ class TrainStep:
         self._worker = worker
         self._variables = variables
         self._groups = groups or GradientGroups(worker)
-        # What is averaged over one micro-batch is a mean without any weighting.
+        self._exchanges_means = worker.size > 1 and self._groups.are_means
+        # One micro-batch gives a mean without any weighting.
         self._gives_means = iter_size == 1 and (
-            worker.size == 1 or self._groups.are_means
+            worker.size == 1 or self._exchanges_means
         )
         self._measures_waiting = worker.size > 1 and not (
             tf.config.get_visible_devices("GPU")
@@ -116,7 +117,7 @@ class TrainStep:
             sums = tf.nest.map_structure(tf.add, earlier, sums)
         sums, num_stopping, seconds_waiting = self._exchange(sums)
         weight = tf.maximum(sums.weight, 1e-9)
-        are_means = self._gives_means or self._groups.are_means
+        are_means = self._gives_means or self._exchanges_means
         update = self._optimizer.apply(
             sums.gradients,
             denominator=None if are_means else weight,
@@ -158,7 +159,7 @@ class TrainStep:
         if self._worker.size == 1:
             return sums, tf.identity(self._stop_requested), tf.zeros([])
         *scalars, gradients = sums
-        if self._groups.are_means and not self._gives_means:
+        if self._exchanges_means and not self._gives_means:
             weight = tf.maximum(sums.weight, 1e-9)
             gradients = [gradient / weight for gradient in gradients]
         reduced, totals = self._groups.reduce(

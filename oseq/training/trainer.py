@@ -30,7 +30,7 @@ from oseq.training.training_state import TrainingState
 from oseq.training.warm_start import WarmStartReport, load_model
 from oseq.training.weights import check_vocabulary
 
-_LOOK_BACK = 2  # updates that a GPU may be behind when the host asks: any signal?
+_UPDATES_AHEAD = 2  # of the host before a GPU, when it asks whether others stop
 _log = logging.getLogger(__name__)
 
 
@@ -93,6 +93,8 @@ class Trainer:
         self._start = Position()
         self._calls = 0
         self._stopping: collections.deque[tf.Tensor] = collections.deque()
+        has_gpu = bool(tf.config.get_visible_devices("GPU"))
+        self._updates_ahead = _UPDATES_AHEAD if has_gpu else 0
         self._accumulator = Accumulator()
         self._seconds = 0.0
 
@@ -171,13 +173,14 @@ class Trainer:
             self.worker, lambda: load_model(path, self.model, self.optimizer)
         )
 
-    def restore(self, saved: Path | Checkpoint) -> None:
+    def restore(self, saved: Path | Checkpoint | None) -> None:
         """Makes this run the continuation of the one that was ``saved``.
 
         Where the batches are not what they were, ``run_length.position_in`` says at
         which of them it goes on.
 
-        Only the chief reads it; ``run`` gives the others its tensors.
+        Args:
+          saved: read by the chief alone; ``run`` gives the others its tensors.
 
         Raises:
           CheckpointError: on all workers, if the file is damaged, or of another
@@ -186,10 +189,14 @@ class Trainer:
 
         def restore_shared() -> tuple[Header, dict[str, Any]]:
             checkpoint = checkpoints.read(saved) if isinstance(saved, Path) else saved
+            assert checkpoint is not None  # on the chief
             check_vocabulary(
                 checkpoint.header, self.data_layer.spec, self.data_layer.fingerprint
             )
-            return checkpoint.header, self._state.restore(checkpoint)
+            random = self._state.restore(checkpoint)
+            step = checkpoint.header.step
+            _log.info("resuming from %s at step %d", checkpoint.path, step)
+            return checkpoint.header, random
 
         header, random = on_chief(self.worker, restore_shared)
         self._state.restore_random(random)
@@ -200,8 +207,6 @@ class Trainer:
         change = describe_change(self.data_layer, header)
         if change is not None and self.worker.is_chief:
             _log.warning("%s", change)
-        source = saved if isinstance(saved, Path) else saved.path
-        _log.info("resuming from %s at step %d", source, self.step)
 
     def _count(self, result: Any) -> None:
         self.step += 1  # a guess, until the next look
@@ -234,7 +239,7 @@ class Trainer:
             if received is not None:
                 self._train_step.request_stop()
             self._stopping.append(result.num_stopping)
-            if len(self._stopping) <= _LOOK_BACK:
+            if len(self._stopping) <= self._updates_ahead:
                 return
             if not self._stopping.popleft().numpy():
                 return

@@ -59,11 +59,10 @@ def measure_training(
 def _train(
     size: str, dtype: str, updates: int, warm_up: int, plain: str | None
 ) -> TrainingSpeed:
-    from oseq.build import build_trainer
+    from oseq.build import build_trainer, build_worker
     from oseq.config.loader import load_config
     from oseq.config.options import Options
     from oseq.config.overrides import parse_overrides
-    from oseq.distributed.worker import SingleWorker
     from tests.benchmarks.flops import TransformerShape, update_flops
     from tests.benchmarks.hooks import StepTimer
     from tests.benchmarks.plain import PLAIN
@@ -80,7 +79,9 @@ def _train(
         ]
         config = load_config(EXAMPLE, parse_overrides(arguments))
         config.check("train")
-        trainer = build_trainer(config, "train", Options(resume="auto"), SingleWorker())
+        trainer = build_trainer(
+            config, "train", Options(resume="auto"), build_worker(config, "train")
+        )
         trainer.run()
     kibibytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     shape = TransformerShape.of(trainer.model)

@@ -104,11 +104,10 @@ def load_trained(logdir: Path, *overrides: str) -> Any:
       logdir: of the run.
       overrides: settings of the command line.
     """
-    from oseq.build import build_trained_model
+    from oseq.build import build_trained_model, build_worker
     from oseq.config.loader import load_config
     from oseq.config.options import Options
     from oseq.config.overrides import parse_overrides
-    from oseq.distributed.worker import SingleWorker
 
     arguments = [
         f"--logdir={logdir}",
@@ -117,4 +116,6 @@ def load_trained(logdir: Path, *overrides: str) -> Any:
     ]
     config = load_config(logdir / "config.yaml", parse_overrides(arguments))
     config.check("infer")
-    return build_trained_model(config, "infer", Options(), SingleWorker())
+    return build_trained_model(
+        config, "infer", Options(), build_worker(config, "infer")
+    )

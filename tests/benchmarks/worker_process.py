@@ -34,7 +34,7 @@ def _train(size: str, updates: int, warm_up: int, overrides: list[str]) -> None:
         ]
         config = load_config(EXAMPLE, parse_overrides(arguments))
         config.check("train")
-        worker = build_worker(config.params("train"))
+        worker = build_worker(config, "train")
         build_trainer(config, "train", Options(resume="auto"), worker).run()
     if worker.is_chief:
         measured = {

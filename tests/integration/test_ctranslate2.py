@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from oseq.build import TrainedModel, build_trained_model
+from oseq.build import TrainedModel, build_trained_model, build_worker
 from oseq.config.loader import load_config
 from oseq.config.options import Options
 from oseq.config.overrides import parse_overrides
-from oseq.distributed.worker import SingleWorker
 from oseq.export.ctranslate2 import export_ctranslate2
 from tests.benchmarks.parity import SETTINGS, compare, outcome_of
 from tests.integration import toy
@@ -25,7 +24,9 @@ ARGUMENTS = (*toy.TINY, "--logdir=run", "--mode=export", "--export_dir=export")
 @pytest.fixture
 def trained(run: Path) -> TrainedModel:
     config = load_config(run / "config.yaml", parse_overrides(["--logdir=run"]))
-    return build_trained_model(config, "infer", Options(), SingleWorker())
+    return build_trained_model(
+        config, "infer", Options(), build_worker(config, "infer")
+    )
 
 
 @pytest.mark.parametrize("quantization", ["float32", "int8"])

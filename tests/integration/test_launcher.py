@@ -51,7 +51,8 @@ def checkpoint_files() -> list[Path]:
 
 
 def test_two_workers_train_and_stop_together_and_fail_together(workplace: Path) -> None:
-    long = ("--max_steps=100000", "--save_checkpoint_steps=20")
+    hooks = "--hooks=[tests.integration.worker_hooks.Threads]"
+    long = ("--max_steps=100000", "--save_checkpoint_steps=20", hooks)
     process = start(*long)
     try:
         seen = wait_for_checkpoint_after(0, process)
@@ -61,6 +62,10 @@ def test_two_workers_train_and_stop_together_and_fail_together(workplace: Path) 
 
     assert stopped.code == 0, stopped.err
     assert "starting 2 workers on this machine" in stopped.err
+    cores = max(1, len(os.sched_getaffinity(0)) // 2)  # of each worker
+    told = [line for line in stopped.err.splitlines() if "threads: " in line]
+    expected = f"threads: {cores}, {max(2, cores)}"
+    assert sorted(told) == sorted([expected, f"[1] {expected}"])
     assert "oseq: worker" not in stopped.err
     saved = toy.newest("run")
     assert saved.header.step >= seen

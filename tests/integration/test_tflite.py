@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from oseq.build import build_trained_model
+from oseq.build import build_trained_model, build_worker
 from oseq.config.loader import load_config
 from oseq.config.options import Options
 from oseq.config.overrides import parse_overrides
-from oseq.distributed.worker import SingleWorker
 from oseq.export import tflite
 from oseq.export.export_error import ExportError
 from tests.integration import toy
@@ -87,7 +86,9 @@ def test_operations_that_it_does_not_have_are_named(run, monkeypatch):
 
     monkeypatch.setattr(tflite, "_greedy_search", with_rounded_scores)
     config = load_config(run / "config.yaml", parse_overrides(["--logdir=run"]))
-    trained = build_trained_model(config, "infer", Options(), SingleWorker())
+    trained = build_trained_model(
+        config, "infer", Options(), build_worker(config, "infer")
+    )
     with pytest.raises(ExportError, match="does not take this model: operations Round"):
         tflite.export_tflite(trained.model, trained.data_layer, Path("export"))
     assert not Path("export").exists()

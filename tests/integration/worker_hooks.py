@@ -12,6 +12,8 @@ import sys
 import time
 from typing import Any
 
+import tensorflow as tf
+
 from oseq.training.hooks.hook import Hook
 from oseq.training.trainer import Trainer
 
@@ -66,3 +68,15 @@ class FullDisk(_Accident):
 class Hanging(_Accident):
     def happen(self) -> None:
         time.sleep(1000)
+
+
+class Threads(Hook):
+    """No accident: every worker tells how many threads TensorFlow has in it."""
+
+    chief_only = False
+
+    def begin(self, trainer: Trainer) -> None:
+        threading = tf.config.threading
+        intra_op = threading.get_intra_op_parallelism_threads()
+        inter_op = threading.get_inter_op_parallelism_threads()
+        print(f"threads: {intra_op}, {inter_op}", file=sys.stderr, flush=True)

@@ -68,6 +68,9 @@ def test_a_process_knows_whether_a_launcher_started_it(monkeypatch):
             patch.setenv(f"{family}_SIZE", "3")
             assert is_launched()
             assert num_launched() == 3
+    monkeypatch.setenv("PMI_RANK", "0")
+    monkeypatch.setenv("PMI_SIZE", "1")
+    assert not is_launched()  # by a scheduler that has started but this one
 
 
 def test_workers_have_their_environments_and_nothing_to_read(capfd):

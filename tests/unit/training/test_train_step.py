@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from oseq.contracts import DataSpec
 from oseq.decoders import TransformerDecoder
+from oseq.distributed.gradient_groups import GradientGroups
 from oseq.distributed.worker import SingleWorker
 from oseq.encoders import TransformerEncoder
 from oseq.losses import PaddedCrossEntropyLossWithSmoothing
@@ -158,6 +159,13 @@ def test_micro_batches_equal_one_batch_whatever_the_loss_scale(one_batch):
     run = three_steps(
         batches([8, 8, 8, 8]), iter_size=4, scaler=StaticLossScaler(1024.0)
     )
+
+    assert_same_run(run, one_batch)
+
+
+def test_one_worker_alone_is_not_touched_by_the_dtype_on_the_wire(one_batch):
+    groups = GradientGroups(SingleWorker(), "bfloat16")
+    run = three_steps(batches([8, 8, 8, 8]), iter_size=4, groups=groups)
 
     assert_same_run(run, one_batch)
 

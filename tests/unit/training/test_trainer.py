@@ -336,7 +336,7 @@ def test_a_signal_for_another_worker_stops_this_one_too():
     run.step.num_stopping = 1.0
     run.trainer.run()
     assert run.trainer.is_interrupted
-    assert run.trainer.step == 3  # told with the update, read two updates later
+    assert run.trainer.step == 1
 
 
 def test_a_signal_is_told_to_the_other_workers():
@@ -349,7 +349,7 @@ def test_a_signal_is_told_to_the_other_workers():
     )
     run.trainer.run()
     assert run.trainer.is_interrupted
-    assert run.trainer.step == 7  # the fifth update tells, the seventh is the last
+    assert run.trainer.step == 5  # the fourth is under way, the fifth tells
     assert "SIGTERM" in run.trainer.stop_reason
 
 

@@ -1,0 +1,50 @@
+"""Which worker a process is, by its config and its launcher."""
+
+from __future__ import annotations
+
+import pytest
+
+from oseq import build
+from oseq.config.params import ConfigError
+from oseq.distributed.worker import SingleWorker
+
+
+class OneOfHorovod(SingleWorker):
+    pass
+
+
+class FakeConfig:
+    def __init__(self, use_horovod):
+        self._params = {"use_horovod": use_horovod, "num_gpus": 0, "gpu_ids": None}
+
+    def params(self, mode):
+        return self._params
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch):
+    for name in ("HOROVOD_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(build, "HorovodWorker", OneOfHorovod)
+
+
+@pytest.mark.parametrize(
+    ("use_horovod", "mode", "kind"),
+    [
+        (False, "train", SingleWorker),
+        (True, "train_eval", OneOfHorovod),
+        (True, "infer", SingleWorker),  # a trained model needs no Horovod
+    ],
+)
+def test_without_a_launcher_only_training_that_asks_for_it_needs_horovod(
+    use_horovod, mode, kind
+):
+    assert type(build.build_worker(FakeConfig(use_horovod), mode)) is kind
+
+
+def test_workers_that_do_not_see_each_other_are_refused(monkeypatch):
+    """As four chiefs they would write into one log directory."""
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "2")
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "4")
+    with pytest.raises(ConfigError, match="4 processes, but Horovod sees 1"):
+        build.build_worker(FakeConfig(False), "eval")
