@@ -42,7 +42,7 @@ def prepare_devices(params: Mapping[str, Any], worker: Worker) -> None:
         if params["num_gpus"] and worker.is_chief:
             _log.warning("num_gpus: TensorFlow finds no GPU; computing on the CPU")
         tf.config.set_visible_devices([], "GPU")
-        if worker.local_size > 1:
+        if worker.size > 1:
             _take_share_of_cores(worker)
         return
     if worker.local_size > 1 and not _has_gpu_of_its_own(gpus):

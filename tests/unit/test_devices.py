@@ -54,9 +54,10 @@ class FakeGpus:
 
 
 class Worker(SingleWorker):
-    def __init__(self, local_rank=0, local_size=1):
+    def __init__(self, local_rank=0, local_size=1, size=None):
         self.local_rank = local_rank
         self.local_size = local_size
+        self.size = size or local_size
 
 
 @pytest.fixture
@@ -173,6 +174,13 @@ def test_workers_without_a_gpu_share_the_cores(
 
     assert threads == {"intra": share, "inter": max(2, share)}
     assert num_side_by_side(worker) == share
+
+
+def test_a_worker_on_a_host_of_its_own_can_send_while_it_computes(monkeypatch, threads):
+    FakeGpus(monkeypatch, "")
+    cores(monkeypatch, 1)
+    prepare_devices({"num_gpus": None, "gpu_ids": None}, Worker(size=2))
+    assert threads == {"intra": 1, "inter": 2}
 
 
 def test_a_worker_that_is_alone_has_tensorflows_own_threads(monkeypatch, threads):
