@@ -1,11 +1,11 @@
 """What to expect of many GPUs: ``python -m tests.benchmarks.scaling_model``.
 
-A model of four terms with what ``scaling.py`` measures: computing takes as long as
-without others; a ring of nodes needs ``2 (n - 1) / n`` times the bytes of the gradients
-over each node's link; each step of the ring has a latency; and what is sent while the
-last micro-batch is still differentiated costs nothing. Within a node the GPUs exchange
-first, over a faster network. Stragglers, and networks that are shared with others, are
-not in it.
+A model of four terms, with the bandwidth that ``scaling.py`` measures. Computing takes
+as long as without others. A ring of nodes needs ``2 (n - 1) / n`` times the bytes of the
+gradients over each node's link, and each of its steps has a latency. What is sent while
+the last micro-batch is still differentiated costs nothing. Within a node the GPUs
+exchange first, over a faster network. Stragglers, and networks that are shared with
+others, are not in it.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ class Cluster:
       link: bytes per second of each node to the next.
       link_in_node: bytes per second of each GPU to its neighbour.
       latency: seconds that a step of the ring takes whatever its size.
-      efficiency: share of ``link`` that transfers reach; measured.
-      hiding: transfers can be hidden in this share of a micro-batch, its backward
-        pass; measured.
-      tail: share of the gradients that is ready only at the end; the embedding.
+      efficiency: share of ``link`` that transfers reach; measured on two nodes.
+      hiding: transfers can be hidden in this share of a micro-batch; assumed, somewhat
+        less than its backward pass.
+      tail: share of the gradients that is ready only at the end: the embedding.
     """
 
     link: float
     link_in_node: float = 100e9
     latency: float = 20e-6
-    efficiency: float = 0.95
+    efficiency: float = 0.97
     hiding: float = 0.6
     tail: float = 0.3
 
