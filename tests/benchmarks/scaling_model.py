@@ -1,9 +1,9 @@
 """What to expect of many GPUs: ``python -m tests.benchmarks.scaling_model``.
 
 A model of four terms, with the bandwidth that ``scaling.py`` measures. Computing takes
-as long as without others. A ring of nodes needs ``2 (n - 1) / n`` times the bytes of the
-gradients over each node's link, and each of its steps has a latency. What is sent while
-the last micro-batch is still differentiated costs nothing. Within a node the GPUs
+as long as without others. A ring of nodes needs ``2 (n - 1) / n`` times the bytes of
+the gradients over each node's link, and each of its steps has a latency. What is sent
+while the last micro-batch is still differentiated costs nothing. Within a node the GPUs
 exchange first, over a faster network. Stragglers, and networks that are shared with
 others, are not in it.
 """
