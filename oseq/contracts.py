@@ -68,6 +68,7 @@ class Batch(TypedDict):
 class EncoderOutput(TypedDict):
     outputs: tf.Tensor  # [B, S', H] in the compute dtype
     length: tf.Tensor  # [B] int32, after any subsampling
+    values: NotRequired[tf.Tensor]  # [B, S', H], where attention returns not outputs
     state: NotRequired[Any]
 
 

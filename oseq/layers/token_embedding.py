@@ -30,14 +30,13 @@ def lookup(table: tf.Tensor, ids: tf.Tensor):
 
 
 class TokenEmbedding(keras.layers.Layer):
-    """Token vectors of standard deviation ``H ** -0.5``, scaled up when looked up.
-
-    The scaling lets one table serve as input (unit variance) and as output
-    projection ("Attention Is All You Need", section 3.4).
+    """Token vectors of standard deviation ``H ** -0.5``, so that they can score, too.
 
     Args:
       vocab_size: V.
       hidden_size: H.
+      scaled: vectors that are looked up are multiplied by ``H ** 0.5``, to unit
+        variance ("Attention Is All You Need", section 3.4).
       initializer, regularizer: as in ``Linear``.
     """
 
@@ -46,6 +45,7 @@ class TokenEmbedding(keras.layers.Layer):
         vocab_size: int,
         hidden_size: int,
         *,
+        scaled: bool = True,
         initializer: keras.initializers.Initializer | None = None,
         regularizer: keras.regularizers.Regularizer | None = None,
         name: str,
@@ -54,6 +54,7 @@ class TokenEmbedding(keras.layers.Layer):
         super().__init__(name=name, dtype=dtype)
         self.vocab_size = vocab_size
         self.hidden_size = hidden_size
+        self.scaled = scaled
         # A copy: one Keras initializer gives equal weights wherever it is used.
         self.initializer = (
             initializer.clone()
@@ -74,4 +75,6 @@ class TokenEmbedding(keras.layers.Layer):
     def call(self, ids: tf.Tensor) -> tf.Tensor:
         """Args: ids: [...] int32. Returns: [..., H] in the compute dtype."""
         vectors = lookup(tf.convert_to_tensor(self.table), ids)
+        if not self.scaled:
+            return vectors
         return vectors * tf.cast(self.hidden_size**0.5, vectors.dtype)
