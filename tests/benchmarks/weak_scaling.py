@@ -24,18 +24,27 @@ from tests.benchmarks.report import (
 from tests.benchmarks.workers import SECONDS_AT_MOST, WorkersSpeed, command_of, watch
 from tests.benchmarks.workloads import DTYPES, SIZES, short
 
-# Rounds, measured updates and updates of the warm-up.
-PLANS = {"tiny": (3, 30, 5), "base": (3, 6, 2)}
+BATCH_TOKENS = 4096
+# Rounds, measured updates and updates of the warm-up, by size and iter_size.
+PLANS = {
+    ("tiny", 1): (3, 30, 5),
+    ("tiny", 4): (3, 10, 2),
+    ("base", 1): (2, 4, 1),
+    ("base", 4): (2, 1, 1),
+}
 QUICK_PLAN = (1, 3, 2)
-BATCH_TOKENS = {"tiny": 4096, "base": 1024}
 
 
 def _measure(
-    size: str, dtype: str, plan: Sequence[int], cores: Sequence[int]
+    size: str, iter_size: int, dtype: str, plan: Sequence[int], cores: Sequence[int]
 ) -> WorkersSpeed:
     """Returns the speed of as many workers as there are cores."""
     _, updates, warm_up = plan
-    overrides = [f"--dtype={dtype}", f"--batch_tokens_per_gpu={BATCH_TOKENS[size]}"]
+    overrides = [
+        f"--dtype={dtype}",
+        f"--batch_tokens_per_gpu={BATCH_TOKENS}",
+        f"--iter_size={iter_size}",
+    ]
     launcher = []
     if len(cores) > 1:
         overrides.append("--use_horovod=True")
@@ -99,18 +108,22 @@ def main() -> None:
         print("skipped: needs two cores")
         return
     rows = []
-    for size in arguments.sizes:
-        plan = QUICK_PLAN if arguments.quick else PLANS[size]
+    for (size, iter_size), full_plan in PLANS.items():
+        if size not in arguments.sizes:
+            continue
+        plan = QUICK_PLAN if arguments.quick else full_plan
         for dtype in arguments.dtypes:
+            name = f"{size} {short(dtype)}, iter_size {iter_size}"
             one, two = [], []
             for number in range(plan[0]):
                 # The cores take turns in being the one.
-                one.append(_measure(size, dtype, plan, [cores[number % 2]]))
-                two.append(_measure(size, dtype, plan, cores))
+                turn = [cores[number % 2]]
+                one.append(_measure(size, iter_size, dtype, plan, turn))
+                two.append(_measure(size, iter_size, dtype, plan, cores))
                 rates = (one[-1].tokens_per_second, two[-1].tokens_per_second)
                 progress = " and ".join(f"{rate:,.0f}" for rate in rates)
-                say(f"round {number + 1}: {size} {dtype}: {progress} target tokens/s")
-            rows += _rows(f"{size} {short(dtype)}", one, two)
+                say(f"round {number + 1}: {name}: {progress} target tokens/s")
+            rows += _rows(name, one, two)
     print_table(
         ["model", "workers", "target tokens/s", "rounds", "efficiency", "waiting"], rows
     )
