@@ -1,0 +1,321 @@
+"""Recurrent layers, over whole sequences and step by step."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from oseq.layers import recurrent_cudnn
+from oseq.layers.recurrent_loops import gru_gates, lstm_gates, run_gru, run_lstm
+from oseq.layers.step_loop import Factor, multiply
+
+State = tuple[tf.Tensor, ...]
+
+
+class RecurrentLayer(keras.layers.Layer):
+    """What recurrent layers have in common; weights and gates are as in Keras' layers.
+
+    Args:
+      num_units: H.
+      num_gates: how many vectors of size H the kernels make.
+      initializer: Keras initializer of both kernels; None is Glorot uniform for the
+        inputs' kernel and orthogonal for the recurrent one.
+      regularizer: Keras regularizer of both kernels, applied to their FP32 masters.
+    """
+
+    def __init__(
+        self,
+        num_units: int,
+        num_gates: int,
+        *,
+        initializer: keras.initializers.Initializer | None,
+        regularizer: keras.regularizers.Regularizer | None,
+        name: str,
+        dtype: str,
+    ):
+        # States keep their dtypes: an LSTM's c is float32 under every policy.
+        super().__init__(name=name, dtype=dtype, autocast=False)
+        self.num_units = num_units
+        self.num_gates = num_gates
+        self.initializer = initializer
+        self.regularizer = regularizer
+
+    def build(self, input_shape: Any) -> None:
+        self.kernel = self._add_kernel(
+            "kernel", input_shape[-1], keras.initializers.GlorotUniform()
+        )
+        self.recurrent_kernel = self._add_kernel(
+            "recurrent_kernel", self.num_units, _orthogonal
+        )
+        self.bias = self._add_bias()
+
+    def call(
+        self,
+        inputs: tf.Tensor,
+        length: tf.Tensor | None = None,
+        initial_state: State | None = None,
+    ) -> tuple[tf.Tensor, State]:
+        """Runs over whole sequences.
+
+        Args:
+          inputs: [B, T, I].
+          length: [B] int32, valid positions; None: all are.
+          initial_state: before the first step; None is ``zero_state``.
+
+        Returns:
+          Outputs [B, T, H], which mean nothing beyond ``length``, and the state after
+          the last valid step.
+        """
+        shape = tf.shape(inputs)
+        if length is None:
+            length = tf.fill([shape[0]], shape[1])
+        if initial_state is None:
+            initial_state = self.zero_state(shape[0])
+        rows = tf.transpose(inputs, [1, 0, 2])  # [T, B, I]
+        if recurrent_cudnn.is_available():
+            outputs, state = self._run_cudnn(rows, length, initial_state)
+        else:
+            states = self._run_loop(rows, initial_state)
+            outputs = tf.cast(states[0][1:], inputs.dtype)
+            places = tf.stack([length, tf.range(shape[0])], axis=1)
+            state = tuple(tf.gather_nd(each, places) for each in states)
+        return tf.transpose(outputs, [1, 0, 2]), state
+
+    def step(self, inputs: tf.Tensor, state: State) -> tuple[tf.Tensor, State]:
+        """Runs one step.
+
+        Args:
+          inputs: [N, I].
+          state: the state before.
+
+        Returns:
+          The output [N, H] and the state after.
+        """
+        if not self.built:  # there is no call by Keras
+            self.build(inputs.shape)
+        products = multiply(inputs, self.input_factor())
+        recurrent = multiply(self.output_of(state), self.recurrent_factor())
+        return self.advance(products, recurrent, state)
+
+    @abc.abstractmethod
+    def input_factor(self) -> Factor:
+        """Returns kernel [I, G] and bias [G], what inputs are multiplied with."""
+
+    @abc.abstractmethod
+    def recurrent_factor(self) -> Factor:
+        """Returns what outputs are multiplied with for the next step: [H, G]."""
+
+    @abc.abstractmethod
+    def output_of(self, state: State) -> tf.Tensor:
+        """Returns the output [N, H] of the step that ended in ``state``."""
+
+    @abc.abstractmethod
+    def advance(
+        self, products: tf.Tensor, recurrent: tf.Tensor, state: State
+    ) -> tuple[tf.Tensor, State]:
+        """Runs what remains of a step after its products.
+
+        Args:
+          products: [N, G], of the inputs and ``input_factor``.
+          recurrent: [N, G], of ``output_of(state)`` and ``recurrent_factor``.
+          state: the state before.
+
+        Returns:
+          The output [N, H] and the state after.
+        """
+
+    @abc.abstractmethod
+    def zero_state(self, batch_size: int | tf.Tensor) -> State:
+        """Returns a state of zeros: tensors [batch_size, H]."""
+
+    @abc.abstractmethod
+    def _run_cudnn(
+        self, inputs: tf.Tensor, length: tf.Tensor, state: State
+    ) -> tuple[tf.Tensor, State]:
+        """See ``recurrent_cudnn``."""
+
+    @abc.abstractmethod
+    def _run_loop(self, inputs: tf.Tensor, state: State) -> State:
+        """Returns the states before the first and after each step, [T + 1, B, H].
+
+        Args:
+          inputs: [T, B, I].
+          state: before the first step. Its first tensor is what becomes output.
+        """
+
+    @abc.abstractmethod
+    def _add_bias(self) -> Any:
+        """Returns the new bias."""
+
+    def _add_kernel(self, name: str, num_rows: int, default: Any) -> Any:
+        # A copy: one Keras initializer gives equal weights wherever it is used.
+        initializer = self.initializer.clone() if self.initializer else default
+        return self.add_weight(
+            name=name,
+            shape=(num_rows, self.num_gates * self.num_units),
+            initializer=initializer,
+            regularizer=self.regularizer,
+        )
+
+    def _weights(self) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        kernels = self.kernel, self.recurrent_kernel
+        return *map(tf.convert_to_tensor, kernels), tf.convert_to_tensor(self.bias)
+
+    def _products(self, inputs: tf.Tensor) -> tf.Tensor:
+        """Args: inputs: [T, B, I]. Returns: [T, B, G], see ``advance``."""
+        rows = tf.reshape(inputs, [-1, inputs.shape[-1]])
+        products = multiply(rows, self.input_factor())
+        shape = [*tf.unstack(tf.shape(inputs)[:2]), products.shape[-1]]
+        return tf.reshape(products, shape)
+
+
+class LSTM(RecurrentLayer):
+    """Long short-term memory (Hochreiter and Schmidhuber, 1997; Gers et al., 2000).
+
+    The state is h [N, H] in the compute dtype and c [N, H] in float32, for c adds up
+    over all steps.
+
+    Args:
+      num_units: H.
+      forget_bias: what the forget gate's bias starts with (Jozefowicz et al., 2015,
+        section 2.2).
+      initializer, regularizer: see ``RecurrentLayer``.
+    """
+
+    def __init__(
+        self,
+        num_units: int,
+        *,
+        forget_bias: float = 1.0,
+        initializer: keras.initializers.Initializer | None = None,
+        regularizer: keras.regularizers.Regularizer | None = None,
+        name: str,
+        dtype: str,
+    ):
+        super().__init__(
+            num_units,
+            4,
+            initializer=initializer,
+            regularizer=regularizer,
+            name=name,
+            dtype=dtype,
+        )
+        self.forget_bias = forget_bias
+
+    def input_factor(self) -> Factor:
+        """See the base."""
+        return tf.convert_to_tensor(self.kernel), tf.convert_to_tensor(self.bias)
+
+    def recurrent_factor(self) -> Factor:
+        """See the base."""
+        return (tf.convert_to_tensor(self.recurrent_kernel),)
+
+    def output_of(self, state: State) -> tf.Tensor:
+        """See the base."""
+        return state[0]
+
+    def advance(
+        self, products: tf.Tensor, recurrent: tf.Tensor, state: State
+    ) -> tuple[tf.Tensor, State]:
+        """See the base."""
+        h, c, _ = lstm_gates(products + recurrent, state[1])
+        return h, (h, c)
+
+    def zero_state(self, batch_size: int | tf.Tensor) -> State:
+        """Returns h and c of zeros: [batch_size, H] each."""
+        shape = [batch_size, self.num_units]
+        return tf.zeros(shape, self.compute_dtype), tf.zeros(shape)
+
+    def _run_cudnn(
+        self, inputs: tf.Tensor, length: tf.Tensor, state: State
+    ) -> tuple[tf.Tensor, State]:
+        return recurrent_cudnn.run_lstm(inputs, length, *self._weights(), state)
+
+    def _run_loop(self, inputs: tf.Tensor, state: State) -> State:
+        return run_lstm(self._products(inputs), *self.recurrent_factor(), *state)
+
+    def _add_bias(self) -> Any:
+        forget = [0.0, self.forget_bias, 0.0, 0.0]
+        return self.add_weight(
+            name="bias",
+            shape=(4 * self.num_units,),
+            initializer=lambda shape, dtype: tf.cast(
+                tf.repeat(forget, self.num_units), dtype
+            ),
+        )
+
+
+class GRU(RecurrentLayer):
+    """Gated recurrent unit (Cho et al., 2014) as cuDNN and PyTorch compute it.
+
+    The reset gate acts after the product with the recurrent kernel, which has a bias of
+    its own. The state is h [N, H] in float32, for it adds up over all steps.
+
+    Args:
+      num_units: H.
+      initializer, regularizer: see ``RecurrentLayer``.
+    """
+
+    def __init__(
+        self,
+        num_units: int,
+        *,
+        initializer: keras.initializers.Initializer | None = None,
+        regularizer: keras.regularizers.Regularizer | None = None,
+        name: str,
+        dtype: str,
+    ):
+        super().__init__(
+            num_units,
+            3,
+            initializer=initializer,
+            regularizer=regularizer,
+            name=name,
+            dtype=dtype,
+        )
+
+    def input_factor(self) -> Factor:
+        """See the base."""
+        return tf.convert_to_tensor(self.kernel), self.bias[0]
+
+    def recurrent_factor(self) -> Factor:
+        """See the base."""
+        return tf.convert_to_tensor(self.recurrent_kernel), self.bias[1]
+
+    def output_of(self, state: State) -> tf.Tensor:
+        """See the base."""
+        return tf.cast(state[0], self.compute_dtype)
+
+    def advance(
+        self, products: tf.Tensor, recurrent: tf.Tensor, state: State
+    ) -> tuple[tf.Tensor, State]:
+        """See the base."""
+        h, _ = gru_gates(products, recurrent, state[0])
+        return tf.cast(h, products.dtype), (h,)
+
+    def zero_state(self, batch_size: int | tf.Tensor) -> State:
+        """Returns h of zeros: [batch_size, H]."""
+        return (tf.zeros([batch_size, self.num_units]),)
+
+    def _run_cudnn(
+        self, inputs: tf.Tensor, length: tf.Tensor, state: State
+    ) -> tuple[tf.Tensor, State]:
+        return recurrent_cudnn.run_gru(inputs, length, *self._weights(), state)
+
+    def _run_loop(self, inputs: tf.Tensor, state: State) -> State:
+        products = self._products(inputs)
+        return (run_gru(products, *self.recurrent_factor(), *state),)
+
+    def _add_bias(self) -> Any:
+        return self.add_weight(
+            name="bias", shape=(2, 3 * self.num_units), initializer="zeros"
+        )
+
+
+def _orthogonal(shape: tuple[int, ...], dtype: Any) -> tf.Tensor:
+    """Returns an orthogonal matrix; there is no QR decomposition in 16 bits."""
+    matrix = keras.initializers.Orthogonal()(shape, "float32")
+    return tf.cast(matrix, dtype)
