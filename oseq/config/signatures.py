@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 # Parameters of foreign classes and functions that are not the user's to set, and
-# whose job they are: oseq calls with them, or does the same for every optimizer.
+# whose job they are: oseq calls with them, or does the same for every such class.
 _NOT_FOR_USERS = {"global_step": "oseq", "name": "oseq"}
 _NOT_FOR_USERS_OF_OPTIMIZERS = {
     "learning_rate": "lr_policy",
@@ -18,6 +18,11 @@ _NOT_FOR_USERS_OF_OPTIMIZERS = {
     "use_ema": "ema_decay",
     "ema_momentum": "ema_decay",
     "ema_overwrite_frequency": "ema_decay",
+}
+_NOT_FOR_USERS_OF_RECURRENT_LAYERS = {
+    "dtype": "dtype",
+    "initializer": "initializer",
+    "regularizer": "regularizer",
 }
 
 
@@ -89,7 +94,9 @@ def _signature(function: Any) -> inspect.Signature:
 
 
 def _not_for_users(function: Any) -> dict[str, str]:
-    # Optimizers are told by their method: this package is free of TensorFlow.
+    # Both are told by a method: this package is free of TensorFlow.
     if inspect.isclass(function) and hasattr(function, "apply_gradients"):
         return _NOT_FOR_USERS | _NOT_FOR_USERS_OF_OPTIMIZERS
+    if inspect.isclass(function) and hasattr(function, "zero_state"):
+        return _NOT_FOR_USERS | _NOT_FOR_USERS_OF_RECURRENT_LAYERS
     return _NOT_FOR_USERS
