@@ -13,7 +13,7 @@ from tests.benchmarks.report import REPOSITORY, make_parser
 
 NAMES = (
     *("matmul", "training", "steps", "loader", "startup"),
-    *("decoding", "parity", "peers", "weak_scaling", "scaling"),
+    *("decoding", "parity", "peers", "recurrent", "weak_scaling", "scaling"),
 )
 
 

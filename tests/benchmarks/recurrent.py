@@ -1,0 +1,93 @@
+"""oseq's LSTM beside torch.nn.LSTM, by turns.
+
+    python -m tests.benchmarks.recurrent
+
+$OSEQ_TORCH_PYTHON names the interpreter of an environment with torch
+(tests/benchmarks/peers/README.md says how to make one); without it oseq is measured
+alone. A step is forward and backward of layers alone, on both sides with weights and
+arithmetic in the dtype.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from tests.benchmarks.recurrent_workloads import DTYPES, WORKLOADS
+from tests.benchmarks.report import (
+    REPOSITORY,
+    make_parser,
+    print_table,
+    run_module,
+    say,
+)
+
+ROUNDS, REPEATS = 3, 30
+_QUICK = (1, 3)
+_TORCH_SIDE = REPOSITORY / "tests" / "benchmarks" / "peers" / "torch_lstm.py"
+
+
+def find_torch() -> str | None:
+    """Returns the interpreter of torch's environment; says why there is none."""
+    python = os.environ.get("OSEQ_TORCH_PYTHON")
+    if python is None:
+        print("no peer: OSEQ_TORCH_PYTHON names no interpreter that has torch")
+    elif not Path(python).is_file():
+        print(f"no peer: OSEQ_TORCH_PYTHON={python} does not exist")
+    else:
+        return python
+    return None
+
+
+def measure_torch(python: str, repeats: int) -> Any:
+    """Returns seconds by dtype and workload.
+
+    Raises:
+      SystemExit: it failed; shows what it had to say.
+    """
+    threads = len(os.sched_getaffinity(0))
+    done = subprocess.run(
+        [python, str(_TORCH_SIDE), str(threads), str(repeats)],
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode != 0:
+        raise SystemExit(f"{_TORCH_SIDE.name} failed:\n{done.stderr[-3000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def main() -> None:
+    quick = make_parser(__doc__).parse_args().quick
+    rounds, repeats = _QUICK if quick else (ROUNDS, REPEATS)
+    python = find_torch()
+    sides: dict[str, list[Any]] = {"oseq": []}
+    if python is not None:
+        sides["torch"] = []
+    for number in range(rounds):
+        sides["oseq"].append(run_module("tests.benchmarks.recurrent_process", repeats))
+        if python is not None:
+            sides["torch"].append(measure_torch(python, repeats))
+        say(f"round {number + 1} of {rounds}")
+    rows = []
+    for dtype in DTYPES:
+        for workload in WORKLOADS:
+            medians = [
+                statistics.median(figures[dtype][workload.name] for figures in seen)
+                for seen in sides.values()
+            ]
+            cells = [f"{1e3 * seconds:.1f}" for seconds in medians]
+            if python is not None:
+                cells.append(f"{medians[1] / medians[0]:.2f}")
+            rows.append([f"{workload.name}, {dtype}", *cells])
+    header = ["LSTM", *(f"{name} ms" for name in sides)]
+    if python is not None:
+        header.append("torch / oseq")
+    print_table(header, rows)
+
+
+if __name__ == "__main__":
+    main()
