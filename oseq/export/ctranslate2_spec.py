@@ -51,7 +51,8 @@ def check_expressible(model: Model) -> None:
             "one encoder and one decoder; use --export_format=saved_model"
         )
     problems = [
-        f"{side}: {type(part).__name__}, but CTranslate2 knows {known.__name__} only"
+        f"{side}: {type(part).__name__}, but CTranslate2 is given {known.__name__} "
+        "only; use --export_format=saved_model, which holds every model"
         for side, part, known in (
             ("encoder", model.encoder, TransformerEncoder),
             ("decoder", model.decoder, TransformerDecoder),

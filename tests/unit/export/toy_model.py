@@ -54,9 +54,18 @@ def make_data_layer(folder: Path, **params: Any) -> ParallelTextDataLayer:
 
 
 def make_model(
-    data_layer: ParallelTextDataLayer, policy: str = "float32", **search: Any
+    data_layer: ParallelTextDataLayer,
+    policy: str = "float32",
+    parts: dict[str, Any] | None = None,
+    **search: Any,
 ) -> Text2Text:
-    """Returns a model all of whose weights are random, and large enough to matter."""
+    """Returns a model all of whose weights are random, and large enough to matter.
+
+    Args:
+      data_layer, policy: of the model.
+      parts: of another model than a Transformer.
+      search: what differs of its params.
+    """
     params = {
         "encoder": TransformerEncoder,
         "encoder_params": {"encoder_layers": 1, **_SIZES},
@@ -69,6 +78,7 @@ def make_model(
             "num_best": 2,
             **search,
         },
+        **(parts or {}),
     }
     model = Text2Text(params, data_layer.spec, policy)
     model.build_weights()

@@ -1,0 +1,210 @@
+"""Recurrent decoders that attend to the source at every position."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from oseq.config.params import ConfigError, Param
+from oseq.contracts import (
+    DataSpec,
+    DecoderOutput,
+    DecoderState,
+    EncoderOutput,
+    Target,
+)
+from oseq.decoders.attention_loop import AttentionLoop
+from oseq.decoders.attention_stacks import (
+    AttentionStack,
+    GNMTStack,
+    InputFeedingStack,
+)
+from oseq.decoders.token_decoder import TokenDecoder
+from oseq.encoders.rnn_params import CELL_PARAMS, keep_prob, num_units_of
+from oseq.layers.linear import Linear
+from oseq.layers.recurrent import RecurrentLayer
+from oseq.layers.recurrent_attention import (
+    BahdanauAttention,
+    LuongAttention,
+    RecurrentAttention,
+)
+from oseq.layers.token_embedding import TokenEmbedding
+
+_GNMT = ("gnmt", "gnmt_v2")
+
+
+class RNNDecoderWithAttention(TokenDecoder):
+    """Recurrent layers with attention, in one of four wirings (``attention_type``).
+
+    - ``bahdanau``, ``luong``: attention after all layers, see ``InputFeedingStack``;
+    - ``gnmt``, ``gnmt_v2``: attention of the bottom layer, see ``GNMTStack``.
+
+    It begins with states of zeros, so that any encoder fits.
+    """
+
+    def __init__(
+        self,
+        params: Mapping[str, Any],
+        spec: DataSpec,
+        policy: str,
+        embedding: TokenEmbedding | None = None,
+        *,
+        name: str = "rnn_decoder_with_attention",
+    ):
+        super().__init__(params, spec, policy, embedding, name=name)
+        self._check_attention()
+        self.stack = self._make_stack(policy)
+        self.set_tables(
+            self.params["tgt_emb_size"], self.stack.output_size, scaled=False
+        )
+
+    @staticmethod
+    def get_required_params() -> dict[str, Param]:
+        return {
+            "tgt_emb_size": Param(int, "size of the vectors of tokens", minimum=1),
+            "attention_type": Param(
+                ["bahdanau", "luong", *_GNMT], "how it attends, and what reads it"
+            ),
+            "attention_layer_size": Param(
+                int,
+                "size of the attention's keys; for bahdanau and luong also of the "
+                "vectors that logits are made of",
+                minimum=1,
+            ),
+            "decoder_layers": Param(int, "number of recurrent layers", minimum=1),
+            "decoder_use_skip_connections": Param(
+                bool, "add the input of each layer but the first to its output"
+            ),
+        }
+
+    @staticmethod
+    def get_optional_params() -> dict[str, Param]:
+        return {
+            **TokenDecoder.get_optional_params(),
+            **CELL_PARAMS,
+            "bahdanau_normalize": Param(
+                bool, "normalize bahdanau's weights; None: gnmt and gnmt_v2 do"
+            ),
+            "luong_scale": Param(bool, "multiply luong's scores by a weight", False),
+            "decoder_dp_input_keep_prob": keep_prob(
+                "1 - dropout rate on each layer's input"
+            ),
+            "decoder_dp_output_keep_prob": keep_prob(
+                "1 - dropout rate on each layer's output"
+            ),
+        }
+
+    def build(self, encoder_output_shape: Any, target_shape: Any) -> None:
+        del target_shape
+        outputs = encoder_output_shape["outputs"]
+        values = encoder_output_shape.get("values") or outputs
+        self.stack.build(self.params["tgt_emb_size"], outputs[-1], values[-1])
+
+    def call(
+        self, encoder_output: EncoderOutput, target: Target, training: bool = False
+    ) -> DecoderOutput:
+        """Args: target: ``ids`` [B, T], ``length`` [B]. Returns: logits [B, T, V]."""
+        vectors = self.embedding(self.history(target))
+        memory = self.stack.loop.attention.memory(encoder_output)
+        outputs, alignment = self.stack(vectors, memory, training=training)
+        return self.outputs_of(outputs, alignment)
+
+    def initial_state(self, encoder_output: EncoderOutput) -> DecoderState:
+        memory = self.stack.loop.attention.memory(encoder_output)
+        return {
+            "memory": memory,
+            "carry": self.stack.zero_carry(memory),
+            "history": (),
+        }
+
+    def step(
+        self, ids: tf.Tensor, index: tf.Tensor, state: DecoderState
+    ) -> tuple[tf.Tensor, DecoderState]:
+        del index
+        memory = state["memory"]
+        vectors = self.embedding(ids)  # [N, E]
+        rows, alignment, carry = self.stack.step(vectors, memory, state["carry"])
+        return self.project(rows), {
+            "memory": memory,
+            "carry": carry,
+            "history": (),
+            "alignment": tf.reshape(alignment, [-1, tf.shape(alignment)[2]]),
+        }
+
+    def _check_attention(self) -> None:
+        kind, size = self.params["attention_type"], self.params["attention_layer_size"]
+        problems = []
+        if kind == "luong" and size != num_units_of(self.params):
+            problems.append(
+                f"attention_layer_size: {size}, but luong multiplies keys of this size "
+                f"with the layers' outputs of num_units {num_units_of(self.params)}; "
+                "make them equal"
+            )
+        if kind == "luong" and self.params["bahdanau_normalize"]:
+            problems.append("bahdanau_normalize: luong has nothing to normalize")
+        if kind != "luong" and self.params["luong_scale"]:
+            problems.append(f"luong_scale: {kind} has no such weight")
+        if problems:
+            raise ConfigError(problems)
+
+    def _make_stack(self, policy: str) -> AttentionStack:
+        params = self.params
+        options: dict[str, Any] = {
+            "skip": params["decoder_use_skip_connections"],
+            "input_rate": 1.0 - params["decoder_dp_input_keep_prob"],
+            "output_rate": 1.0 - params["decoder_dp_output_keep_prob"],
+        }
+        kind = params["attention_type"]
+        layers = [
+            params["core_cell"](
+                **params["core_cell_params"],
+                **self.weight_options,
+                name=f"layer_{i}",
+                dtype=policy,
+            )
+            for i in range(params["decoder_layers"])
+        ]
+        if kind in _GNMT:
+            loop = self._make_loop(layers[:1], None, options, policy)
+            return GNMTStack(
+                loop,
+                layers[1:],
+                new_context=kind == "gnmt_v2",
+                **options,
+                name="stack",
+                dtype=policy,
+            )
+        attention_map = Linear(
+            params["attention_layer_size"],
+            use_bias=False,
+            **self.weight_options,
+            name="attention_map",
+            dtype=policy,
+        )
+        loop = self._make_loop(layers, attention_map, options, policy)
+        return InputFeedingStack(loop, name="stack", dtype=policy)
+
+    def _make_loop(
+        self,
+        layers: Sequence[RecurrentLayer],
+        attention_map: Linear | None,
+        options: Mapping[str, Any],
+        policy: str,
+    ) -> AttentionLoop:
+        attention = self._make_attention(policy)
+        return AttentionLoop(
+            layers, attention, attention_map, **options, name="loop", dtype=policy
+        )
+
+    def _make_attention(self, policy: str) -> RecurrentAttention:
+        params = self.params
+        size = params["attention_layer_size"]
+        options = {**self.weight_options, "name": "attention", "dtype": policy}
+        if params["attention_type"] == "luong":
+            return LuongAttention(size, scaled=params["luong_scale"], **options)
+        normalized = params["bahdanau_normalize"]
+        if normalized is None:
+            normalized = params["attention_type"] in _GNMT
+        return BahdanauAttention(size, normalized=normalized, **options)
