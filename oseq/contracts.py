@@ -149,8 +149,8 @@ class DataSpec:
     num_classes: int = 0
     pad_id: int = 0
     eos_id: int = 1
-    bos_id: int = 2
-    unk_id: int = 3
+    bos_id: int = 2  # PAD where the vocabulary has no start symbol
+    unk_id: int = 3  # -1 where no text is unknown
     joint_vocabulary: bool = False
 
 

@@ -152,7 +152,7 @@ def _score(config: Config, mode: str, options: Options, worker: Worker) -> None:
 def _interact(config: Config, mode: str, options: Options, worker: Worker) -> None:
     """A prompt: every line typed is answered, until the end of input."""
     del mode
-    config = _with_file(config, "source_file", "None")  # the lines are typed
+    config = _without_input(config)  # the lines are typed
     trained = build.build_trained_model(config, "infer", options, worker)
     inference = Inference(trained.model, trained.worker)
     # The report that every line is one line is no news.
@@ -183,8 +183,9 @@ def _export(config: Config, mode: str, options: Options, worker: Worker) -> None
     for key in ("prefix_file", "phrases_file"):
         if given.get(key) is not None:
             _log.warning("%s: an export takes no such demands; it is left out", key)
-    without_lines = _with_file(config, "source_file", "None")
-    trained = build.build_trained_model(without_lines, "infer", options, worker)
+    trained = build.build_trained_model(
+        _without_input(config), "infer", options, worker
+    )
     export(
         trained.model,
         trained.data_layer,
@@ -207,6 +208,13 @@ _MODES: dict[str, Callable[[Config, str, Options, Worker], None]] = {
     "average": _average,
     "export": _export,
 }
+
+
+def _without_input(config: Config) -> Config:
+    """Returns a config whose data layer reads nothing by itself in infer."""
+    for key in config.params("infer")["data_layer"].input_keys:
+        config = _with_file(config, key, "None")
+    return config
 
 
 def _with_file(config: Config, key: str, path: str) -> Config:

@@ -2,37 +2,22 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-import tensorflow as tf
-
-from oseq.config.params import ConfigError, Param
-from oseq.contracts import Position
-from oseq.data.batch_planner import BatchLimits, BatchPlanner
-from oseq.data.constraints import CONSTRAINT_PARAMS, Constraints, read_constraints
-from oseq.data.data_layer import DataLayer
-from oseq.data.graph_front_end import GraphFrontEnd
-from oseq.data.padding import pad_rows
-from oseq.data.parallel_corpus import LengthLimits, ParallelCorpus, select_examples
+from oseq.config.params import Param
+from oseq.data.front_end_params import FRONT_END_PARAMS, make_front_end
 from oseq.data.parallel_files import ParallelFiles
-from oseq.data.text_files import DataError
-from oseq.data.text_front_end import FRONT_END_PARAMS, TextFrontEnd
-from oseq.data.tokenized_text import TokenizedText, tokenize
-from oseq.data.word_alignment import AlignedText
-from oseq.distributed.chief_first import once_per_host
+from oseq.data.text_data_layer import TextDataLayer
+from oseq.data.text_front_end import TextFrontEnd
 from oseq.distributed.worker import Worker
 
 
-class ParallelTextDataLayer(DataLayer):
+class ParallelTextDataLayer(TextDataLayer):
     """Source and target text files whose lines n translate each other.
 
     Text becomes ids by a SentencePiece model for both sides, or by vocabulary
-    files and a delimiter. Every source and every target ends with EOS. An example's
-    id is the number of its line, from 0 on.
+    files and a delimiter.
     """
 
     front_end_keys = tuple(FRONT_END_PARAMS)
@@ -46,244 +31,35 @@ class ParallelTextDataLayer(DataLayer):
                 "infer and score is standard input",
             ),
             "target_file": Param((str, list[str]), "target text; not read in infer"),
-            **CONSTRAINT_PARAMS,
             **FRONT_END_PARAMS,
-            "max_length": Param(
-                (int, list),
-                "most tokens with EOS, or [source, target]: train drops longer pairs, "
-                "infer cuts longer lines, eval and score keep them whole",
-                minimum=2,
-            ),
+            **TextDataLayer.get_optional_params(),
             "replace_unknown": Param(
                 bool,
                 "in the output the source word that an UNK is aligned to takes its "
                 "place",
                 False,
             ),
-            "batch_tokens": Param(
-                int, "most sentences times padded length in a batch", minimum=1
-            ),
-            "batch_size": Param(int, "most sentences in a batch", minimum=1),
             "pad_lengths_to_eight": Param(bool, "pad lengths to multiples of 8", False),
-            "shuffle": Param(bool, "new order in every epoch; default: in train"),
-            "repeat": Param(bool, "epoch after epoch; default: in train"),
-            "seed": Param(int, "decides about the order", 0, minimum=0),
-            "cache_dir": Param(
-                str, "place of tokenized text; default: .oseq_cache by the text file"
-            ),
-            "prefetch_buffer_size": Param(
-                int, "batches made ahead; -1 lets tf.data decide", -1, minimum=-1
-            ),
         }
 
     def __init__(self, params: Mapping[str, Any], mode: str, worker: Worker):
         super().__init__(params, mode, worker)
-        self._limits = self._check_values()
-        self._files = ParallelFiles(self.params, mode)
-        if self._files.reads_standard_input and worker.size > 1:
-            raise DataError(
-                f"-: standard input is read by one process, not by {worker.size}; name "
-                "a file"
-            )
-        self._front_end = TextFrontEnd(
-            self.params, worker, self._files.all if mode == "train" else None
-        )
-        self.spec = self._front_end.spec
-        self.fingerprint = self._front_end.fingerprint
         self.replaces_unknown = self.params["replace_unknown"]
-        self._set_corpus(self._select(*self._read_text()))
-        self._check_enough()
-        self._constraints = Constraints()
-        # The source says how many lines there are; at a prompt there is none.
-        if mode == "infer" and self.params["source_file"] is not None:
-            self._constraints = read_constraints(
-                self.params, self._front_end.target, self.num_lines
-            )
 
-    def with_lines(self, lines: Sequence[str]) -> ParallelTextDataLayer:
-        """Returns a layer with the same vocabulary, in infer, over these lines."""
-        layer = copy.copy(self)
-        layer.mode = "infer"
-        layer._constraints = Constraints()
-        layer._set_corpus(layer._select(tokenize(lines, self._front_end.source), None))
-        return layer
+    def _missing_keys(self) -> list[str]:
+        return [
+            f"{key}: missing in {self.mode}"
+            for key in ("source_file", "target_file")
+            if self.mode != "infer" and self.params[key] is None
+        ]
 
-    def dataset(self, position: Position = Position()) -> tf.data.Dataset:
-        sequence = {
-            "ids": tf.TensorSpec([None, None], tf.int32),
-            "length": tf.TensorSpec([None], tf.int32),
-        }
-        signature = {"source": sequence, "id": tf.TensorSpec([None], tf.int64)}
-        if self._corpus.target is not None:
-            signature["target"] = sequence
-        signature |= self._constraints.signature()
-        batches = tf.data.Dataset.from_generator(
-            lambda: self.batches(position), output_signature=signature
-        )
-        return batches.prefetch(self.params["prefetch_buffer_size"])
+    def _open_files(self) -> ParallelFiles:
+        return ParallelFiles(self.params, self.mode)
 
-    def batches(self, position: Position = Position()) -> Iterator[dict[str, Any]]:
-        """Yields the batches of ``dataset`` as NumPy arrays."""
-        epoch, first = position.epoch, position.batch
-        while epoch == 0 or self._repeats:
-            plan = self._planner.plan(epoch, self.worker.rank, first)
-            for examples in plan:
-                yield self._batch(self._corpus.examples[examples])
-            epoch, first = epoch + 1, 0
-
-    def advance(self, position: Position, num_batches: int) -> Position:
-        epochs, batch = divmod(
-            position.batch + num_batches, max(1, self.batches_per_epoch)
-        )
-        return Position(position.epoch + epochs, batch)
-
-    def restore(self, ids: Sequence[int]) -> str:
-        return self._front_end.target.decode(ids)
-
-    def align(
-        self, example_id: int, ids: Sequence[int], attention: np.ndarray
-    ) -> AlignedText:
-        return self._front_end.align(
-            self.text_of("source", example_id),
-            ids,
-            attention,
-            max_length=self._source_limit,
-            replace_unknown=self.replaces_unknown,
-        )
-
-    def text_of(self, side: str, example_id: int) -> str:
-        """Returns the line that an example was made of, as it stands in the file."""
-        return getattr(self._corpus, side).line(example_id)
-
-    def in_graph(self, folder: Path) -> GraphFrontEnd:
-        return self._front_end.in_graph(folder, self._limits.source)
-
-    def front_end_files(self) -> dict[str, str]:
-        return dict(self._front_end.files)
-
-    def _check_values(self) -> LengthLimits:
-        """Refuses values that do not fit together; returns the length limits."""
-        params = self.params
-        problems = []
-        for key in ("source_file", "target_file"):
-            if self.mode != "infer" and params[key] is None:
-                problems.append(f"{key}: missing in {self.mode}")
-        for key in ("shuffle", "repeat"):
-            if self.mode != "train" and params[key]:
-                problems.append(f"{key}: cannot be True in {self.mode}")
-        if params["batch_tokens"] is None and params["batch_size"] is None:
-            problems.append("give batch_tokens or batch_size, or both")
-        limits = params["max_length"]
-        limits = list(limits) if isinstance(limits, list) else [limits, limits]
-        if len(limits) != 2 or not all(
-            limit is None or (type(limit) is int and limit >= 2) for limit in limits
-        ):
-            problems.append(
-                "max_length: expected a number of tokens, at least 2, or "
-                f"[source, target], got {params['max_length']!r}"
-            )
-        if problems:
-            raise ConfigError([f"{type(self).__name__}/{text}" for text in problems])
-        return LengthLimits(*limits)
-
-    def _read_text(self) -> tuple[TokenizedText, TokenizedText | None]:
-        if self.mode != "train":
-            return self._files.read(self._front_end)
-        return once_per_host(self.worker, lambda: self._files.read(self._front_end))
-
-    def _select(
-        self, source: TokenizedText, target: TokenizedText | None
-    ) -> ParallelCorpus:
-        corpus = select_examples(
-            self.mode,
-            source,
-            target,
-            self._limits,
-            num_source_symbols=2 if self.params["use_start_token"] else 1,
-        )
-        if self.worker.is_chief:
-            corpus.log_report(self.mode)
-        return corpus
-
-    def _set_corpus(self, corpus: ParallelCorpus) -> None:
-        """Plans the batches of a corpus."""
-        params = self.params
-        is_train = self.mode == "train"
-        shuffle, repeat = params["shuffle"], params["repeat"]
-        self._repeats = is_train and (repeat is None or repeat)
-        is_shuffled = is_train and (shuffle is None or shuffle)
-        self._corpus = corpus
-        self._planner = BatchPlanner(
-            corpus.lengths,
-            BatchLimits(
-                max_tokens=params["batch_tokens"],
-                max_sentences=params["batch_size"],
-                multiple=self._length_multiple,
-            ),
-            num_workers=self.worker.size,
-            seed=params["seed"] if is_shuffled else None,
-            equal_shares=is_train,
-        )
-        self.order_fingerprint = self._planner.fingerprint
-        self.num_lines = len(corpus.source)
-        # In the other modes blank lines are examples, or wanted by nobody.
-        self.blank_ids = corpus.blank if self.mode == "infer" else corpus.blank[:0]
-        self.num_examples = len(corpus.examples)
-        self.batches_per_epoch = self._planner.batches_of(self.worker.rank)
-
-    def _check_enough(self) -> None:
-        """Refuses data without examples; infer may have nothing to translate."""
-        files = ", ".join(self._files.all)
-        if self.mode != "infer" and self.num_examples == 0:
-            raise DataError(
-                f"{files}: no example is left of {self.num_lines:,} lines: "
-                f"{len(self._corpus.blank):,} blank on a side, "
-                f"{len(self._corpus.too_long):,} longer than max_length"
-            )
-        if self.mode != "train":
-            return
-        if self.num_examples < self.worker.size:
-            raise DataError(
-                f"{files}: {self.num_examples:,} examples are too few for "
-                f"{self.worker.size} workers"
-            )
-        seen = self.worker.gather_objects((self.fingerprint, self.num_examples))
-        if len(set(seen)) > 1:
-            raise DataError(
-                f"{files}: workers see different text or vocabularies; numbers of "
-                f"examples by worker: {[number for _, number in seen]}"
-            )
-
-    @property
-    def _source_limit(self) -> int | None:
-        """What sources are cut to; only infer cuts."""
-        return self._limits.source if self.mode == "infer" else None
+    def _make_front_end(self) -> TextFrontEnd:
+        training_files = self._files.all if self.mode == "train" else None
+        return make_front_end(self.params, self.worker, training_files)
 
     @property
     def _length_multiple(self) -> int:
         return 8 if self.params["pad_lengths_to_eight"] else 1
-
-    def _batch(self, lines: np.ndarray) -> dict[str, Any]:
-        """Returns the batch of some lines, [B] int64."""
-        spec, corpus = self.spec, self._corpus
-        ids, length = pad_rows(
-            corpus.source,
-            lines,
-            pad_id=spec.pad_id,
-            eos_id=spec.eos_id,
-            bos_id=spec.bos_id if self.params["use_start_token"] else None,
-            max_length=self._source_limit,
-            multiple=self._length_multiple,
-        )
-        batch = {"source": {"ids": ids, "length": length}, "id": lines}
-        batch |= self._constraints.batch(lines, spec.pad_id)
-        if corpus.target is not None:
-            ids, length = pad_rows(
-                corpus.target,
-                lines,
-                pad_id=spec.pad_id,
-                eos_id=spec.eos_id,
-                multiple=self._length_multiple,
-            )
-            batch["target"] = {"ids": ids, "length": length}
-        return batch

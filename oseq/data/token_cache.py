@@ -1,4 +1,4 @@
-"""The token cache: a corpus is tokenized once, and then read from disk as needed.
+"""The token cache: a corpus becomes ids once, which are read from disk as needed.
 
 One folder holds one side of a corpus under one tokenizer; its name is a hash of
 the content of both, so that a changed file or model never meets a stale cache::
@@ -39,13 +39,34 @@ _DTYPES = {"offsets": "int64", "text": "uint8", "text_offsets": "int64"}
 def load_or_tokenize(
     files: Sequence[str], tokenizer: Tokenizer, cache_dir: str | None
 ) -> TokenizedText:
-    """Returns the tokenized lines of ``files``, memory-mapped.
+    """Returns the tokenized lines of text files, memory-mapped."""
+    blocks = (
+        tokenize(lines, tokenizer) for file in files for lines in read_blocks(file)
+    )
+    return load_or_write(files, tokenizer, cache_dir, blocks)
+
+
+def load_or_write(
+    files: Sequence[str],
+    tokenizer: Tokenizer,
+    cache_dir: str | None,
+    blocks: Iterable[TokenizedText],
+    part: str = "",
+) -> TokenizedText:
+    """Returns what ``files`` hold, memory-mapped.
 
     A cache that is missing, truncated or damaged is written anew. Several
     processes may do so at once: each writes its own folder and renames it.
+
+    Args:
+      files: by whose content the cache is named.
+      tokenizer: whose ids they are.
+      cache_dir: place of the cache; None: ``default_cache_dir``.
+      blocks: made of the files; asked for only where there is no cache.
+      part: of the files, if they hold several texts.
     """
     folder = os.path.join(
-        cache_dir or default_cache_dir(files[0]), cache_key(files, tokenizer)
+        cache_dir or default_cache_dir(files[0]), cache_key(files, tokenizer, part)
     )
     if os.path.isdir(folder):
         try:
@@ -53,13 +74,13 @@ def load_or_tokenize(
         except (OSError, ValueError, LookupError, TypeError) as error:
             _log.warning("%s: damaged cache is rebuilt (%s)", folder, error)
             _remove(folder)
-    _write(folder, files, tokenizer)
+    _write(folder, blocks, tokenizer.vocab_size)
     return _load(folder, tokenizer.vocab_size)
 
 
-def cache_key(files: Iterable[str], tokenizer: Tokenizer) -> str:
+def cache_key(files: Iterable[str], tokenizer: Tokenizer, part: str) -> str:
     """Returns a hash of the files' content, the tokenizer and the cache's format."""
-    key = hashlib.sha256(f"{FORMAT_VERSION} {tokenizer.fingerprint}".encode())
+    key = hashlib.sha256(f"{FORMAT_VERSION} {tokenizer.fingerprint}{part}".encode())
     for file in files:
         with open(file, "rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").digest()
@@ -86,14 +107,14 @@ def default_cache_dir(file: str) -> str:
     raise OSError(f"no folder for the token cache can be written: {places}")
 
 
-def _write(folder: str, files: Sequence[str], tokenizer: Tokenizer) -> None:
+def _write(folder: str, blocks: Iterable[TokenizedText], vocab_size: int) -> None:
     temporary = f"{folder}.{uuid.uuid4().hex}.tmp"
     try:
         os.makedirs(temporary)
     except OSError as error:
         raise DataError(f"cache_dir: {temporary}: {error.strerror}") from error
     try:
-        _write_files(temporary, files, tokenizer)
+        _write_files(temporary, blocks, vocab_size)
         # Fails if another process was faster: its folder holds the same.
         with contextlib.suppress(OSError):
             os.rename(temporary, folder)
@@ -109,8 +130,8 @@ def _remove(folder: str) -> None:
     shutil.rmtree(aside, ignore_errors=True)
 
 
-def _write_files(folder: str, files: Sequence[str], tokenizer: Tokenizer) -> None:
-    ids_dtype = "uint16" if tokenizer.vocab_size <= 1 << 16 else "int32"
+def _write_files(folder: str, blocks: Iterable[TokenizedText], vocab_size: int) -> None:
+    ids_dtype = "uint16" if vocab_size <= 1 << 16 else "int32"
     dtypes = {"ids": ids_dtype, **_DTYPES}
     counts = dict.fromkeys(dtypes, 0)
     unknown: Counter[str] = Counter()
@@ -130,15 +151,13 @@ def _write_files(folder: str, files: Sequence[str], tokenizer: Tokenizer) -> Non
 
         append("offsets", np.zeros(1))
         append("text_offsets", np.zeros(1))
-        for file in files:
-            for lines in read_blocks(file):
-                block = tokenize(lines, tokenizer)
-                append("offsets", block.offsets[1:] + counts["ids"])
-                append("text_offsets", block.text_offsets[1:] + counts["text"])
-                append("ids", block.ids)
-                append("text", block.text)
-                unknown.update(block.unknown)
-                progress.update(len(lines))
+        for block in blocks:
+            append("offsets", block.offsets[1:] + counts["ids"])
+            append("text_offsets", block.text_offsets[1:] + counts["text"])
+            append("ids", block.ids)
+            append("text", block.text)
+            unknown.update(block.unknown)
+            progress.update(len(block))
     header = {
         "version": FORMAT_VERSION,
         "dtypes": dtypes,

@@ -46,7 +46,7 @@ class TokenizedText:
 
 def tokenize(lines: Sequence[str], tokenizer: Tokenizer) -> TokenizedText:
     """Returns lines with their ids, in memory."""
-    visible = ["" if is_blank(line) else line for line in lines]
+    visible = ["" if is_blank(line) else tokenizer.clean(line) for line in lines]
     ids, offsets = tokenizer.encode_lines(visible)
     encoded = [line.encode() for line in lines]
     text_offsets = np.zeros(len(lines) + 1, np.int64)
@@ -67,8 +67,12 @@ def tokenize_blocks(
     blocks: Iterable[Sequence[str]], tokenizer: Tokenizer
 ) -> TokenizedText:
     """Returns lines that come in blocks as one text, in memory."""
-    texts = [tokenize([], tokenizer)]
-    texts += [tokenize(block, tokenizer) for block in blocks]
+    return joined(tokenize(block, tokenizer) for block in blocks)
+
+
+def joined(texts: Iterable[TokenizedText]) -> TokenizedText:
+    """Returns several texts, which may be none, as one."""
+    texts = [_EMPTY, *texts]
     unknown: Counter[str] = Counter()
     for text in texts:
         unknown.update(text.unknown)
@@ -79,6 +83,15 @@ def tokenize_blocks(
         text_offsets=_offsets([np.diff(text.text_offsets) for text in texts]),
         unknown=dict(unknown),
     )
+
+
+_EMPTY = TokenizedText(
+    ids=np.zeros(0, np.int32),
+    offsets=np.zeros(1, np.int64),
+    text=np.zeros(0, np.uint8),
+    text_offsets=np.zeros(1, np.int64),
+    unknown={},
+)
 
 
 def _offsets(lengths: Sequence[np.ndarray]) -> np.ndarray:

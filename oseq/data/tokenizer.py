@@ -28,7 +28,8 @@ class Tokenizer(abc.ABC):
 
     Attributes:
       vocab_size: number of tokens, special symbols included.
-      pad_id, eos_id, bos_id, unk_id: the special symbols.
+      pad_id, eos_id, bos_id, unk_id: the special symbols. BOS may be PAD, if there
+        is no other symbol for it; UNK is -1, if nothing is unknown.
       fingerprint: hash of all that decides about the ids of a line.
     """
 
@@ -47,6 +48,10 @@ class Tokenizer(abc.ABC):
           ids: [tokens] int32; line i is ``ids[offsets[i]:offsets[i + 1]]``.
           offsets: [lines + 1] int64.
         """
+
+    def clean(self, line: str) -> str:
+        """Returns the part of a line that is encoded: all of it, in most cases."""
+        return line
 
     @abc.abstractmethod
     def count_unknown(self, lines: Sequence[str]) -> Mapping[str, int]:

@@ -16,8 +16,8 @@ _BRACKETS = {("<", ">"), ("[", "]")}
 def load_vocabulary(file: str, special_tokens_already_in_vocab: bool) -> list[str]:
     """Returns the tokens of a vocabulary file in the order of their ids.
 
-    A line is ``token`` or ``token<TAB>count``. The first four ids are PAD, EOS, S
-    and UNK: the file's first four lines, or put before the file's tokens.
+    A line is ``token`` or ``token<TAB>count``; empty ones have no id. The first four
+    ids are PAD, EOS, S and UNK: the file's first four lines, or put before its tokens.
 
     Raises:
       DataError: names file and line of the first mistake.
@@ -31,6 +31,8 @@ def load_vocabulary(file: str, special_tokens_already_in_vocab: bool) -> list[st
     for block in read_blocks(file):
         for line in block:
             number += 1
+            if not line:
+                continue
             token = _token_of(line, f"{file}, line {number}")
             if token in line_of:
                 raise DataError(

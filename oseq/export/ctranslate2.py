@@ -64,8 +64,8 @@ def export_ctranslate2(
       ConfigError: CTranslate2 is not installed or cannot express the model; nothing
         is written then.
     """
-    import_ctranslate2()
     check_expressible(model)
+    import_ctranslate2()
     assert isinstance(model, EncoderDecoderModel)
     vocabularies = vocabularies_of(data_layer)
     spec = make_spec(model, *vocabularies, data_layer.params["use_start_token"])
@@ -139,6 +139,11 @@ def verify_ctranslate2(
 def vocabularies_of(data_layer: DataLayer) -> Vocabularies:
     """Returns the tokens of both sides, with names for what fills a vocabulary up."""
     files, params = data_layer.front_end_files(), data_layer.params
+    if data_layer.spec.unk_id < 0:
+        raise ConfigError(
+            f"{type(data_layer).__name__} has no symbol for unknown words, without "
+            "which CTranslate2 loads no vocabulary; use --export_format=tflite"
+        )
     if "sentencepiece_model" in files:
         processor = sentencepiece.SentencePieceProcessor(
             model_file=files["sentencepiece_model"]

@@ -74,9 +74,9 @@ def plain_cache() -> None:
 
 def plain_batches() -> None:
     """Sentences of any lengths stand together."""
-    from oseq.data import parallel_text_data_layer
+    from oseq.data import text_data_layer
 
-    parallel_text_data_layer.BatchPlanner = InputOrderPlanner
+    text_data_layer.BatchPlanner = InputOrderPlanner
 
 
 def plain_threads() -> None:

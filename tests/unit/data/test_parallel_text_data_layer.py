@@ -1,8 +1,8 @@
 from __future__ import annotations
 
+import functools
 import gzip
 import io
-import itertools
 import logging
 import os
 import sys
@@ -12,23 +12,14 @@ import pytest
 
 from oseq.config.params import ConfigError
 from oseq.contracts import Position
+from oseq.data.front_end_params import make_front_end
 from oseq.data.parallel_text_data_layer import ParallelTextDataLayer
 from oseq.data.text_files import DataError
-from oseq.data.text_front_end import TextFrontEnd
 from oseq.distributed.worker import SingleWorker
+from tests.unit.data import data_layer_laws as laws
+from tests.unit.data.data_layer_laws import OneOf, as_lists, epoch_of, ids_in
 
 LETTERS = "abcdefghij"
-
-
-class OneOf(SingleWorker):
-    """A worker that sees of its peers only that they agree with it."""
-
-    def __init__(self, rank, size):
-        self.rank = self.local_rank = rank
-        self.size = size
-
-    def gather_objects(self, value):
-        return [value] * self.size
 
 
 @pytest.fixture
@@ -58,14 +49,15 @@ def make(folder, mode="train", worker=None, **params):
     return ParallelTextDataLayer(values | params, mode, worker or SingleWorker())
 
 
+@pytest.fixture
+def maker(folder):
+    return functools.partial(make, folder)
+
+
 def pair(folder, sources, targets, mode="train", **params):
     write(folder / "train.src", sources)
     write(folder / "train.tgt", targets)
     return make(folder, mode, **params)
-
-
-def ids_in(batches):
-    return sorted(int(i) for batch in batches for i in batch["id"])
 
 
 def lengths_in(batches):
@@ -79,20 +71,6 @@ def lengths_in(batches):
             strict=True,
         )
     }
-
-
-def epoch_of(layer, epoch=0):
-    batches = layer.batches(Position(epoch))
-    return list(itertools.islice(batches, layer.batches_per_epoch))
-
-
-def as_lists(batches):
-    return [
-        {key: np.asarray(batch[side][key]).tolist() for key in batch[side]}
-        | {"id": np.asarray(batch["id"]).tolist(), "side": side}
-        for batch in batches
-        for side in ("source", "target")
-    ]
 
 
 def test_a_batch_is_what_the_contract_says(folder):
@@ -109,46 +87,23 @@ def test_a_batch_is_what_the_contract_says(folder):
         assert side["ids"].dtype == side["length"].dtype == "int32"
 
 
-def test_the_data_set_has_static_ranks_and_equals_the_batches(folder):
-    layer = make(folder)
-    dataset = layer.dataset(Position(1, 2))
-    assert dataset.element_spec["target"]["ids"].shape.rank == 2
-    ours = list(itertools.islice(layer.batches(Position(1, 2)), 9))
-    assert as_lists(dataset.take(9)) == as_lists(ours)
+def test_the_data_set_has_static_ranks_and_equals_the_batches(maker):
+    laws.check_the_data_set_equals_the_batches(maker)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_over_all_workers_every_example_comes_exactly_once(folder, size):
-    layers = [make(folder, worker=OneOf(rank, size)) for rank in range(size)]
-    assert len({layer.batches_per_epoch for layer in layers}) == 1
-    for epoch in range(2):
-        batches = [b for layer in layers for b in epoch_of(layer, epoch)]
-        assert ids_in(batches) == list(range(42))
+def test_over_all_workers_every_example_comes_exactly_once(maker, size):
+    laws.check_every_example_comes_once(maker, size, 42)
 
 
 @pytest.mark.parametrize("size", [2, 3, 5, 20])
 @pytest.mark.parametrize("mode", ["eval", "infer", "score"])
-def test_out_of_training_batches_are_those_of_one_worker(folder, mode, size):
-    def batches_of(worker):
-        layer = make(folder, mode, worker)
-        batches = [batch["id"].tolist() for batch in layer.batches()]
-        assert len(batches) == layer.batches_per_epoch
-        return batches
-
-    whole = batches_of(OneOf(0, 1))
-    dealt = [batch for rank in range(size) for batch in batches_of(OneOf(rank, size))]
-    assert sorted(dealt) == sorted(whole)
+def test_out_of_training_batches_are_those_of_one_worker(maker, mode, size):
+    laws.check_batches_are_those_of_one_worker(maker, mode, size)
 
 
-def test_a_resumed_stream_goes_on_with_the_same_batches(folder):
-    layer = make(folder)
-    number = 3 * layer.batches_per_epoch
-    stream = as_lists(itertools.islice(layer.batches(), number))
-    for consumed in (0, 1, layer.batches_per_epoch, number - 2):
-        position = layer.advance(Position(), consumed)
-        again = make(folder).batches(position)
-        rest = as_lists(itertools.islice(again, number - consumed))
-        assert rest == stream[2 * consumed :]
+def test_a_resumed_stream_goes_on_with_the_same_batches(maker):
+    laws.check_a_resumed_stream_goes_on(maker)
 
 
 def test_positions_add_up(folder):
@@ -517,9 +472,7 @@ def test_a_subword_model_is_trained_on_first_use_and_then_kept(folder, subwords)
     }
     again = make(folder, "eval", **subwords)
     assert again.fingerprint == layer.fingerprint
-    for batch in epoch_of(layer):
-        for i, ids in zip(batch["id"], batch["target"]["ids"], strict=True):
-            assert layer.restore(ids) == layer.text_of("target", i)
+    laws.check_restoring_undoes_encoding(layer)
 
 
 def test_a_host_without_the_model_gets_the_chiefs(folder, subwords):
@@ -534,7 +487,7 @@ def test_a_host_without_the_model_gets_the_chiefs(folder, subwords):
             return [(content, None), value]
 
     worker = OnAnotherHost(1, 2)
-    front_end = TextFrontEnd(layer.params, worker, ["not", "read"])
+    front_end = make_front_end(layer.params, worker, ["not", "read"])
     assert front_end.fingerprint == layer.fingerprint
 
 

@@ -38,11 +38,17 @@ def test_only_newlines_separate_tokens(write):
     assert tokens[4:] == ["a\rb", "c\u2028d", " \u3000", " "]
 
 
+def test_empty_lines_have_no_id(write):
+    assert load_vocabulary(write("a\n\nb\n\n"), False)[4:] == ["a", "b"]
+    with pytest.raises(DataError, match="line 3: 'a' is already in line 1"):
+        load_vocabulary(write("a\n\na\n"), False)
+
+
 @pytest.mark.parametrize(
     "content, message",
     [
         ("a\nb\na\n", "line 3: 'a' is already in line 1"),
-        ("a\n\nb\n", "line 2: holds no token"),
+        ("a\n\t7\nb\n", "line 2: holds no token"),
         ("a\tb\n", r"line 1: 'a\\tb' is neither"),
     ],
 )
