@@ -9,7 +9,13 @@ from typing import Any
 from oseq.config.config import Config
 from oseq.config.dotted import dotted_name
 from oseq.config.experiment import GROUPS
-from oseq.config.params import OMITTED, Param, nested_component, schema_of
+from oseq.config.params import (
+    OMITTED,
+    Param,
+    bounds_of,
+    nested_component,
+    schema_of,
+)
 from oseq.config.values import describe
 
 _INDENT = " " * 6
@@ -63,10 +69,8 @@ def _section(title: str, schema: Mapping[str, tuple[Param, bool]]) -> str:
 
 def _facts(param: Param, is_required: bool) -> str:
     facts = describe(param.accepts)
-    if param.minimum is not None:
-        facts += f", at least {param.minimum}"
-    if param.below is not None:
-        facts += f", below {param.below}"
+    for words, bound, _ in bounds_of(param):
+        facts += f", {words} {bound}"
     if is_required:
         return f"{facts}; required"
     if param.default is OMITTED:

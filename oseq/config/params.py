@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import numbers
+import operator
 import types
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -45,6 +46,8 @@ class Param:
         holds a class, e.g. ``encoder`` for ``encoder_params``, or the class itself.
       minimum: the smallest number allowed.
       below: a number that is too large already, e.g. 1 for a rate.
+      above: a number that is too small already, e.g. 0 for a share that is kept.
+      maximum: the largest number allowed.
       resolve: turns the sibling's value into a class where it may be a mere name,
         e.g. ``optimizer: "Adam"``; returns None for "declares no keys".
     """
@@ -55,6 +58,8 @@ class Param:
     schema_of: Any = None
     minimum: float | None = None
     below: float | None = None
+    above: float | None = None
+    maximum: float | None = None
     resolve: Callable[[Any], Any] | None = None
 
 
@@ -149,13 +154,26 @@ def problem_of_value(param: Param, is_required: bool, value: Any) -> str | None:
             hint = did_you_mean(value, param.accepts)
         kind = "" if value is None else f" ({type(value).__name__})"
         return f"expected {describe(param.accepts)}, got {value!r}{kind}{hint}"
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    # Negated, so that NaN is refused too.
-    if param.minimum is not None and is_number and not value >= param.minimum:
-        return f"must be at least {param.minimum}, got {value!r}"
-    if param.below is not None and is_number and not value < param.below:
-        return f"must be below {param.below}, got {value!r}"
+    if isinstance(value, numbers.Real) and not isinstance(value, bool):
+        for words, bound, holds in bounds_of(param):
+            if not holds(value, bound):  # nor does NaN
+                return f"must be {words} {bound}, got {value!r}"
     return None
+
+
+def bounds_of(
+    param: Param,
+) -> list[tuple[str, float, Callable[[float, float], bool]]]:
+    """Returns each bound of a number: in words, its value, and what holds it."""
+    bounds = [
+        ("at least", param.minimum, operator.ge),
+        ("above", param.above, operator.gt),
+        ("at most", param.maximum, operator.le),
+        ("below", param.below, operator.lt),
+    ]
+    return [
+        (words, bound, holds) for words, bound, holds in bounds if bound is not None
+    ]
 
 
 def unknown_key(component: Any, key: Any, schema: Schema) -> str:

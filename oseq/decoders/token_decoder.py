@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keras
 import tensorflow as tf
 
 from oseq.config.params import ConfigError, Param
@@ -31,7 +32,11 @@ class TokenDecoder(AutoregressiveDecoder):
         }
 
     def set_tables(
-        self, embedding_size: int, output_size: int, scaled: bool = True
+        self,
+        embedding_size: int,
+        output_size: int,
+        scaled: bool = True,
+        initializer: keras.initializers.Initializer | None = None,
     ) -> None:
         """Makes the tables that are not shared; for constructors.
 
@@ -39,12 +44,16 @@ class TokenDecoder(AutoregressiveDecoder):
           embedding_size: of the vectors of tokens.
           output_size: of the vectors that logits are made of.
           scaled: see ``TokenEmbedding``; says nothing of a table that is shared.
+          initializer: of the table that looks tokens up, where the user names none;
+            None: the table's own.
 
         Raises:
           ConfigError: a table cannot serve both purposes, as their sizes differ.
         """
         if self.embedding is None:
-            self.embedding = self._make_table("embedding", embedding_size, scaled)
+            self.embedding = self._make_table(
+                "embedding", embedding_size, scaled, initializer
+            )
         if self.embedding.hidden_size != embedding_size:
             raise ConfigError(
                 "the encoder's embedding cannot be the decoder's: their sizes are "
@@ -89,12 +98,19 @@ class TokenDecoder(AutoregressiveDecoder):
         logits = tf.matmul(rows, self._output_kernel(), transpose_b=True)
         return tf.cast(logits, tf.float32)
 
-    def _make_table(self, name: str, size: int, scaled: bool = True) -> TokenEmbedding:
+    def _make_table(
+        self,
+        name: str,
+        size: int,
+        scaled: bool = True,
+        initializer: keras.initializers.Initializer | None = None,
+    ) -> TokenEmbedding:
         return TokenEmbedding(
             self.spec.target_vocab_size,
             size,
             scaled=scaled,
-            **self.weight_options,
+            initializer=self.weight_options["initializer"] or initializer,
+            regularizer=self.weight_options["regularizer"],
             name=name,
             dtype=self.compute_dtype,
         )

@@ -15,6 +15,27 @@ from oseq.layers.linear import Linear
 _HIDDEN = -1e9
 
 
+def dot_product_weights(
+    query: tf.Tensor, key: tf.Tensor, mask: tf.Tensor | None
+) -> tf.Tensor:
+    """Returns how much each query attends to each key: [..., T, S] float32.
+
+    Args:
+      query: [..., T, D].
+      key: [..., S, D].
+      mask: None, or broadcastable to [..., T, S] bool.
+    """
+    return masked_softmax(tf.matmul(query, key, transpose_b=True), mask)
+
+
+def masked_softmax(scores: tf.Tensor, mask: tf.Tensor | None) -> tf.Tensor:
+    """Returns the softmax of ``scores [..., S]`` in float32; hidden ones have none."""
+    scores = tf.cast(scores, tf.float32)
+    if mask is not None:
+        scores = tf.where(mask, scores, _HIDDEN)
+    return tf.nn.softmax(scores)
+
+
 class KeyValue(NamedTuple):
     """Keys and values, split into heads."""
 
@@ -83,10 +104,7 @@ class _MultiHeadAttention(Composite):
           outputs [B, T, H], and attention weights [B, A, T, S] float32.
         """
         query = query * tf.cast(self.head_size**-0.5, query.dtype)
-        logits = tf.cast(tf.matmul(query, memory.key, transpose_b=True), tf.float32)
-        if mask is not None:
-            logits = tf.where(mask, logits, _HIDDEN)
-        weights = tf.nn.softmax(logits)  # [B, A, T, S]
+        weights = dot_product_weights(query, memory.key, mask)  # [B, A, T, S]
         dropped = self.dropout(tf.cast(weights, query.dtype), training=training)
         context = tf.matmul(dropped, memory.value)  # [B, A, T, D]
         context = tf.transpose(context, [0, 2, 1, 3])  # [B, T, A, D]

@@ -41,3 +41,8 @@ def lineage_mask(lineage: tf.Tensor) -> tf.Tensor:
     mask = tf.expand_dims(lineage, -1) == tf.range(num_beams)  # [B, K, T, K]
     shape = tf.shape(lineage)
     return tf.reshape(mask, [shape[0], 1, num_beams, shape[2] * num_beams])
+
+
+def zero_padding(inputs: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
+    """Args: inputs: [B, T, H]; valid: [B, T] bool. Returns: zero where not valid."""
+    return inputs * tf.cast(valid, inputs.dtype)[:, :, tf.newaxis]

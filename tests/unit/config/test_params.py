@@ -243,6 +243,21 @@ def test_a_number_that_is_too_large_already_is_refused():
         check_params(Layer, {"dropout": 1.0})
 
 
+def test_a_share_that_is_kept_is_above_0_and_at_most_1():
+    class Layer:
+        get_required_params = staticmethod(dict)
+        get_optional_params = staticmethod(
+            lambda: {"keep": Param(float, "a share", 1.0, above=0, maximum=1)}
+        )
+
+    assert check_params(Layer, {"keep": 1})["keep"] == 1.0
+    assert find_problems(Layer, {"keep": 0}, "x") == ["x/keep: must be above 0, got 0"]
+    assert find_problems(Layer, {"keep": 1.5}, "x") == [
+        "x/keep: must be at most 1, got 1.5"
+    ]
+    assert find_problems(Layer, {"keep": math.nan}, "x")
+
+
 def test_a_whole_number_becomes_the_number_that_is_declared():
     """TensorFlow refuses to mix 1 and 1.0."""
 

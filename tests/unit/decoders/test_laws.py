@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+import tensorflow as tf
 
 from oseq.contracts import DataSpec
-from oseq.decoders import TransformerDecoder
+from oseq.decoders import ConvS2SDecoder, TransformerDecoder
 from tests.unit.layer_laws import (
     LAWS,
     LENGTH,
@@ -52,9 +53,38 @@ def case(name, **params):
     )
 
 
+def convs2s(name, **params):
+    params = {
+        "tgt_emb_size": 6,
+        "conv_nchannels_kwidth": [(8, 3), (6, 2)],
+        "embedding_dropout_keep_prob": 0.9,
+        "hidden_dropout_keep_prob": 0.9,
+        "out_dropout_keep_prob": 0.9,
+        "max_input_length": 4,
+        **params,
+    }
+
+    def make(policy):
+        return ConvS2SDecoder(params, DataSpec(9, 9), policy)
+
+    padded = ("outputs", "ids")
+    return LayerCase(
+        name, make, encoded_and_target, decode, padded=padded, float32_output=True
+    )
+
+
 CASES = (
     case("pre_norm"),
     case("post_norm_untied", norm_order="post", tie_embeddings=False),
+    convs2s("convs2s_layer_norm", normalization_type="layer_norm"),
+    convs2s(
+        "convs2s_no_norm_untied",
+        normalization_type=None,
+        conv_activation=tf.tanh,
+        tie_embeddings=False,
+        pos_embed=False,
+        conv_nchannels_kwidth=[(8, 3)],
+    ),
 )
 
 

@@ -8,13 +8,20 @@ import pytest
 import tensorflow as tf
 
 from oseq.config.params import ConfigError
-from oseq.contracts import DataSpec
 from oseq.decoders import TransformerDecoder
 from oseq.layers.token_embedding import TokenEmbedding
-from tests.unit.layer_laws import POLICIES, close, random_floats, random_ids
+from tests.unit.decoders.steps import (
+    NUM_STEPS,
+    SPEC,
+    VOCABULARY,
+    encoded,
+    initial_state,
+    own_past,
+    stepped,
+    taught,
+)
+from tests.unit.layer_laws import POLICIES, close, random_ids
 
-VOCABULARY = 9
-SPEC = DataSpec(VOCABULARY, VOCABULARY)
 PARAMS = {
     "num_hidden_layers": 1,
     "hidden_size": 8,
@@ -24,53 +31,6 @@ PARAMS = {
     "relu_dropout": 0.1,
     "layer_postprocess_dropout": 0.1,
 }
-NUM_STEPS = 4
-
-
-def encoded(policy, rows=2):
-    outputs = tf.constant(random_floats(rows, 5, 8), policy)
-    return {"outputs": outputs, "length": tf.constant([5, 3][:rows])}
-
-
-def taught(decoder, encoder_output, ids):
-    length = tf.fill([ids.shape[0]], ids.shape[1])
-    return decoder(encoder_output, {"ids": tf.constant(ids), "length": length})
-
-
-def initial_state(decoder, encoder_output, num_beams=1, places=NUM_STEPS):
-    """Returns a state with room for steps, as a search makes it."""
-    state = decoder.initial_state(encoder_output)
-
-    def enlarge(leaf):
-        leaf = tf.repeat(leaf, num_beams, axis=3)
-        return tf.pad(leaf, [[0, 0], [0, 0], [0, places], [0, 0], [0, 0]])
-
-    history = tf.nest.map_structure(enlarge, state["history"])
-    num_sentences = encoder_output["outputs"].shape[0]
-    lineage = tf.fill([num_sentences, num_beams, places], -1)
-    return {**state, "history": history, "lineage": lineage}
-
-
-def own_past(lineage, index):
-    """Returns the lineage when no beam was ever reordered."""
-    is_here = tf.range(lineage.shape[2]) == index
-    return tf.where(is_here, tf.range(lineage.shape[1])[:, None], lineage)
-
-
-def stepped(decoder, state, ids):
-    """Returns the logits [N, T, V] of ``step`` after ``step``."""
-    history = np.pad(ids[:, :-1], [[0, 0], [1, 0]], constant_values=SPEC.bos_id)
-    lineage = state["lineage"]
-    logits = []
-    for index in range(ids.shape[1]):
-        tokens = tf.constant(history[:, index])
-        lineage = own_past(lineage, index)
-        state = {**state, "lineage": lineage}
-        step_logits, state = decoder.step(tokens, tf.constant(index), state)
-        assert step_logits.dtype == tf.float32
-        assert step_logits.shape == (ids.shape[0], VOCABULARY)
-        logits.append(step_logits)
-    return tf.stack(logits, axis=1)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -266,5 +226,5 @@ def test_an_embedding_that_is_given_is_used():
 def test_a_given_embedding_of_another_width_is_refused():
     embedding = TokenEmbedding(VOCABULARY, 12, name="shared", dtype="float32")
 
-    with pytest.raises(ValueError, match="hidden_size.*12.*8"):
+    with pytest.raises(ValueError, match="sizes are 12 and 8"):
         TransformerDecoder(PARAMS, SPEC, "float32", embedding)

@@ -7,10 +7,13 @@ that only the arithmetic differs; what remains is the rounding of single results
 
 from __future__ import annotations
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from oseq.layers.convolution import Convolution
+from oseq.layers.learned_positions import LearnedPositions
 from oseq.layers.linear import Linear
 from oseq.layers.normalization import LayerNorm
 from oseq.layers.token_embedding import TokenEmbedding
@@ -78,5 +81,38 @@ def test_layer_norm(dtype):
         lambda policy: LayerNorm(1e-6, name="norm"),
         rounded(ROWS, SIZE, seed=1),
         rounded(ROWS, SIZE, seed=2, mean=1.0),
+        dtype,
+    )
+
+
+@pytest.mark.parametrize("weight_norm", [True, False])
+@pytest.mark.parametrize("dtype", TOLERANCE)
+def test_convolution(dtype, weight_norm):
+    check(
+        lambda policy: Convolution(
+            SIZE,
+            3,
+            weight_norm=weight_norm,
+            initializer=keras.initializers.RandomNormal(),
+            name="convolution",
+            dtype=policy,
+        ),
+        rounded(8, ROWS // 8 + 2, SIZE, seed=1),
+        rounded(8, ROWS // 8, SIZE, seed=2, mean=1.0),
+        dtype,
+    )
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+def test_learned_positions_of_a_large_batch(dtype):
+    check(
+        lambda policy: LearnedPositions(
+            4,
+            initializer=keras.initializers.RandomNormal(),
+            name="positions",
+            dtype=policy,
+        ),
+        rounded(ROWS // 8, 8, SIZE, seed=1),
+        rounded(ROWS // 8, 8, SIZE, seed=2, mean=1.0),
         dtype,
     )

@@ -1,0 +1,19 @@
+"""Activations that a config can name."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+
+def gated_linear_units(inputs: tf.Tensor) -> tf.Tensor:
+    """One half of the last axis, gated by the other ("Language Modeling with Gated
+    Convolutional Networks", Dauphin et al. 2017, section 2).
+
+    Args:
+      inputs: [..., 2 * C].
+
+    Returns:
+      [..., C], same dtype.
+    """
+    values, gates = tf.split(inputs, 2, axis=-1)
+    return values * tf.sigmoid(gates)
