@@ -7,7 +7,7 @@ import pytest
 from oseq.data.subword_tokenizer import SubwordTokenizer
 from tests.integration import toy
 from tests.unit.data.records import example, write_records
-from tests.unit.data.subwords import write_vocabulary
+from tests.unit.data.subwords import SUBWORDS, write_vocabulary
 
 CONFIG = f"""
 import runpy
@@ -28,6 +28,7 @@ train_params = {{
 eval_params = {{"data_layer_params": {{"file_pattern": "*dev*"}}}}
 infer_params = {{"data_layer_params": {{"file_pattern": "*test*"}}}}
 """
+END = [SUBWORDS.index("_")]  # of a run, which has no text
 LINES = ["a b c", "abca ab. d", "", "e  g", "été _ 7", "cab"] * 5
 
 
@@ -56,8 +57,9 @@ def test_a_model_of_records_trains_and_translates_records_and_raw_text(config):
     assert "train: blank: 10 lines" in trained.err
     assert "BLEU" in trained.err
 
-    not_blank = "--search_params/min_length=3"
-    infer = ("--mode=infer", "--infer_output_file=-", not_blank)
+    # So that no answer is blank, though the model is hardly trained.
+    words = ("--search_params/min_length=3", f"--search_params/forbidden_ids={END}")
+    infer = ("--mode=infer", "--infer_output_file=-", *words)
     of_records = run(*infer)
     answers = of_records.out.splitlines()
     assert len(answers) == len(LINES)
@@ -70,7 +72,7 @@ def test_a_model_of_records_trains_and_translates_records_and_raw_text(config):
             file.unlink()
     of_text = run(*infer, "--infer_input_file=in.txt")
     assert of_text.out == of_records.out, of_text.err
-    typed = run("--mode=interactive_infer", not_blank, stdin=f"{LINES[0]}\n".encode())
+    typed = run("--mode=interactive_infer", *words, stdin=f"{LINES[0]}\n".encode())
     assert typed.out.splitlines() == answers[:1], typed.err
 
     export = ("--mode=export", "--export_dir=exported")
