@@ -13,9 +13,13 @@ import json
 import resource
 import statistics
 import tempfile
+from typing import TYPE_CHECKING
 
 from tests.benchmarks.report import run_module
-from tests.benchmarks.workloads import DTYPES, EXAMPLE, SIZES, arguments_of
+from tests.benchmarks.workloads import CONFIGS, DTYPES, arguments_of
+
+if TYPE_CHECKING:
+    from oseq.training.trainer import Trainer
 
 # What the loop does now and then, and would disturb a measurement.
 _PERIODS = ("print_loss_steps", "save_summaries_steps", "save_checkpoint_steps")
@@ -29,18 +33,19 @@ class TrainingSpeed:
     Attributes:
       target_tokens_per_second: EOS counts, padding does not.
       seconds_per_update: the whole turn of the loop.
-      gflops: model's arithmetic per second, in 10^9 operations (``flops.py``).
+      gflops: model's arithmetic per second, in 10^9 operations (``flops.py``); None
+        for models that are no Transformers.
       peak_mib: the most memory that the process held.
     """
 
     target_tokens_per_second: float
     seconds_per_update: float
-    gflops: float
+    gflops: float | None
     peak_mib: float
 
 
 def measure_training(
-    size: str, dtype: str, updates: int, warm_up: int, plain: str | None = None
+    model: str, dtype: str, updates: int, warm_up: int, plain: str | None = None
 ) -> TrainingSpeed:
     """Trains in a process of its own for ``warm_up`` and ``updates`` more updates.
 
@@ -49,7 +54,7 @@ def measure_training(
     return TrainingSpeed(
         **run_module(
             "tests.benchmarks.training_process",
-            *(f"--size={size}", f"--dtype={dtype}"),
+            *(f"--model={model}", f"--dtype={dtype}"),
             *(f"--updates={updates}", f"--warm_up={warm_up}"),
             *([f"--plain={plain}"] if plain else []),
         )
@@ -57,13 +62,12 @@ def measure_training(
 
 
 def _train(
-    size: str, dtype: str, updates: int, warm_up: int, plain: str | None
+    model: str, dtype: str, updates: int, warm_up: int, plain: str | None
 ) -> TrainingSpeed:
     from oseq.build import build_trainer, build_worker
     from oseq.config.loader import load_config
     from oseq.config.options import Options
     from oseq.config.overrides import parse_overrides
-    from tests.benchmarks.flops import TransformerShape, update_flops
     from tests.benchmarks.hooks import StepTimer
     from tests.benchmarks.plain import PLAIN
 
@@ -71,43 +75,53 @@ def _train(
         PLAIN[plain]()
     with tempfile.TemporaryDirectory() as logdir:
         arguments = [
-            *arguments_of(size),
+            *arguments_of(model),
             *(f"--dtype={dtype}", f"--max_steps={warm_up + updates}"),
             f"--logdir={logdir}",
             *(f"--{period}={_NEVER}" for period in _PERIODS),
             f"--hooks=[{StepTimer.__module__}.{StepTimer.__qualname__}]",
         ]
-        config = load_config(EXAMPLE, parse_overrides(arguments))
+        config = load_config(CONFIGS[model], parse_overrides(arguments))
         config.check("train")
         trainer = build_trainer(
             config, "train", Options(resume="auto"), build_worker(config, "train")
         )
         trainer.run()
     kibibytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    def median_rate(amounts: list[float]) -> float:
+        pairs = zip(amounts, StepTimer.seconds, strict=True)
+        return statistics.median([a / seconds for a, seconds in pairs][warm_up:])
+
+    flops = _flops(trainer, warm_up + updates)
+    return TrainingSpeed(
+        target_tokens_per_second=median_rate(StepTimer.target_tokens),
+        seconds_per_update=statistics.median(StepTimer.seconds[warm_up:]),
+        gflops=None if flops is None else 1e-9 * median_rate(flops),
+        peak_mib=kibibytes / 1024,
+    )
+
+
+def _flops(trainer: Trainer, num_updates: int) -> list[float] | None:
+    """Returns the operations of the first updates, where they can be counted."""
+    from oseq.decoders import TransformerDecoder
+    from tests.benchmarks.flops import TransformerShape, update_flops
+
+    if not isinstance(trainer.model.decoder, TransformerDecoder):
+        return None
     shape = TransformerShape.of(trainer.model)
-    batches = itertools.islice(trainer.data_layer.dataset(), warm_up + updates)
-    flops = [
+    batches = itertools.islice(trainer.data_layer.dataset(), num_updates)
+    return [
         update_flops(
             shape, batch["source"]["length"].numpy(), batch["target"]["length"].numpy()
         )
         for batch in batches
     ]
 
-    def median_rate(amounts: list[float]) -> float:
-        pairs = zip(amounts, StepTimer.seconds, strict=True)
-        return statistics.median([a / seconds for a, seconds in pairs][warm_up:])
-
-    return TrainingSpeed(
-        target_tokens_per_second=median_rate(StepTimer.target_tokens),
-        seconds_per_update=statistics.median(StepTimer.seconds[warm_up:]),
-        gflops=1e-9 * median_rate(flops),
-        peak_mib=kibibytes / 1024,
-    )
-
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--size", choices=SIZES, required=True)
+    parser.add_argument("--model", choices=CONFIGS, required=True)
     parser.add_argument("--dtype", choices=DTYPES, required=True)
     parser.add_argument("--updates", type=int, required=True)
     parser.add_argument("--warm_up", type=int, required=True)

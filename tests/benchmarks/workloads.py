@@ -1,4 +1,4 @@
-"""The two models that are measured, as arguments of oseq's command line."""
+"""The models that are measured, as configs and arguments of oseq's command line."""
 
 from __future__ import annotations
 
@@ -7,9 +7,16 @@ from pathlib import Path
 from tests.benchmarks.report import REPOSITORY, cache_dir, find_multi30k
 from tests.benchmarks.synthetic import write_corpus
 
-EXAMPLE = REPOSITORY / "example_configs/text2text/multi30k/en-de-transformer-tiny.py"
+_EXAMPLES = REPOSITORY / "example_configs/text2text/multi30k"
+EXAMPLE = _EXAMPLES / "en-de-transformer-tiny.py"
 DTYPES = ("float32", "mixed_bfloat16")
-SIZES = ("tiny", "base")
+SIZES = ("tiny", "base")  # of a Transformer
+CONFIGS = {
+    "tiny": EXAMPLE,
+    "base": EXAMPLE,
+    "gnmt-like": _EXAMPLES / "en-de-gnmt-like.py",
+    "convs2s": _EXAMPLES / "en-de-convs2s.py",
+}
 
 _BASE_LAYERS = {
     "hidden_size": 512,
@@ -26,18 +33,18 @@ def short(dtype: str) -> str:
     return dtype.removeprefix("mixed_")
 
 
-def arguments_of(size: str, cache: Path | None = None) -> list[str]:
-    """Returns the settings of ``tiny`` or ``base`` beside the example config.
+def arguments_of(model: str, cache: Path | None = None) -> list[str]:
+    """Returns the settings of a model beside its config.
 
-    Tiny is the example config itself, on Multi30k where that is present. Base is
-    Transformer base, always on synthetic text.
+    Base is Transformer base, always on synthetic text. The others are their configs
+    themselves, on Multi30k where that is present.
 
     Args:
-      size: one of ``SIZES``.
+      model: one of ``CONFIGS``.
       cache: place of corpora, subword model and token cache.
     """
     cache = cache or cache_dir()
-    if size == "tiny":
+    if model != "base":
         return _tiny_data(cache)
     return base_layers() + _synthetic_data(cache, vocab_size=32_000, mean_length=25)
 
