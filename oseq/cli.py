@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import oseq
+from oseq.compat.recognize import is_old_config
 from oseq.config.config import CLI_MODES, Config
 from oseq.config.help import help_text
 from oseq.config.loader import load_config
@@ -26,7 +27,12 @@ from oseq.config.overrides import Override, parse_overrides
 from oseq.config.params import ConfigError, UserError
 from oseq.config.values import did_you_mean
 from oseq.distributed.failures import EXIT_CODE_LOST, OtherWorkerError
-from oseq.distributed.launcher import is_launched, launch_workers, num_launched
+from oseq.distributed.launcher import (
+    is_launched,
+    launch_workers,
+    num_launched,
+    rank_launched,
+)
 from oseq.export.export_dir import check_export_dir
 from oseq.export.formats import EXPORT_FORMATS, QUANTIZATIONS
 from oseq.quiet_import import import_tensorflow_quietly
@@ -82,7 +88,7 @@ def _run(argv: list[str]) -> int:
     _check_files(flags)
     _log_to_stderr()
     import_tensorflow_quietly()
-    config = load_config(flags.config_file, overrides)
+    config, notes = _load(flags.config_file, overrides)
     if flags.help_config:
         print(help_text(config), end="")
         return _SUCCESS
@@ -92,10 +98,22 @@ def _run(argv: list[str]) -> int:
     if num_workers > 1:
         _log.info("starting %d workers on this machine", num_workers)
         return launch_workers(_own_command(argv), num_workers)
+    if rank_launched() == 0:
+        for note in notes:
+            _log.info("compat: %s", note)
 
     from oseq import modes  # imports all of oseq: only now is it wanted
 
     return modes.run(config, mode, options)
+
+
+def _load(path: str, overrides: list[Override]) -> tuple[Config, list[str]]:
+    """Returns a config, and what was translated if it is OpenSeq2Seq's."""
+    if not is_old_config(path):
+        return load_config(path, overrides), []
+    from oseq.compat.load import load_old_config  # imports TensorFlow
+
+    return load_old_config(path, overrides)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -177,6 +195,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--help_config", action="store_true", help="list all keys of the config"
     )
+    parser.add_argument("--debug_port", help=argparse.SUPPRESS)  # OpenSeq2Seq's
     parser.add_argument("--version", action="version", version=_version())
     return parser
 
@@ -239,6 +258,11 @@ def _check_modes(flags: argparse.Namespace) -> None:
         for name, (modes, hint) in _READ_IN.items()
         if getattr(flags, name) is not None and flags.mode not in modes
     ]
+    if flags.debug_port is not None:
+        problems.append(
+            "--debug_port: TensorFlow 2 has no session to debug; --profile_steps shows "
+            "what a step does"
+        )
     if flags.benchmark and flags.profile_steps is not None:
         problems.append("--profile_steps: not with --benchmark, which writes nothing")
     if flags.mode == "export" and flags.export_dir is None:

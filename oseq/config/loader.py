@@ -65,9 +65,9 @@ def load_config(
     path = Path(path)
     if not path.is_file():
         raise ConfigError(f"config file {path} does not exist")
-    _make_importable(path.resolve().parent, Path.cwd())
+    make_importable(path.resolve().parent, Path.cwd())
     is_yaml = path.suffix in _YAML_SUFFIXES
-    content = _read_yaml(path) if is_yaml else _run_python(path)
+    content = _read_yaml(path) if is_yaml else run_python(path)
     problems = _problems_of_names(content, is_yaml)
     base_model = content.get("base_model")
     if isinstance(base_model, str):
@@ -89,7 +89,8 @@ def load_config(
     )
 
 
-def _make_importable(*directories: Path) -> None:
+def make_importable(*directories: Path) -> None:
+    """Lets config files import what lies in some directories."""
     # At the end: a file beside a config must not hide an installed module.
     for directory in map(str, directories):
         if directory not in sys.path:
@@ -106,9 +107,18 @@ def _read_yaml(path: Path) -> Mapping[str, Any]:
     return content
 
 
-def _run_python(path: Path) -> Mapping[str, Any]:
+def run_python(path: Path, names: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
+    """Returns the names that a Python file defines.
+
+    Args:
+      path: of the file.
+      names: that it finds defined.
+
+    Raises:
+      ConfigError: it cannot be run; names the line.
+    """
     try:
-        return runpy.run_path(os.fspath(path))
+        return runpy.run_path(os.fspath(path), init_globals=dict(names or {}))
     except SyntaxError as error:
         raise ConfigError(_place_of(error, path)) from error
     except ConfigError:

@@ -59,6 +59,12 @@ def num_launched() -> int:
     return 1
 
 
+def rank_launched() -> int:
+    """Returns which of the launcher's workers this process is; 0 if there is none."""
+    ranks = [os.environ[rank] for rank in _LAUNCHERS if rank in os.environ]
+    return int(ranks[0]) if ranks else 0
+
+
 def launch_workers(command: Sequence[str], num_workers: int) -> int:
     """Runs ``command`` in ``num_workers`` processes of this machine to their end.
 

@@ -28,6 +28,9 @@ class NormParams(Component):
                 minimum=0,
                 below=1,
             ),
+            "center_scale": Param(
+                bool, "whether batch_norm trains a scale and a bias per channel", True
+            ),
         }
 
 

@@ -95,12 +95,16 @@ class LayerNormL1(_Normalization):
 class MaskedBatchNorm(_Normalization):
     """Batch normalization over valid positions only; padding changes nothing."""
 
-    def __init__(self, epsilon: float, momentum: float, *, name: str):
+    def __init__(
+        self, epsilon: float, momentum: float, center_scale: bool = True, *, name: str
+    ):
         super().__init__(epsilon, name=name)
         self.momentum = momentum
+        self.center_scale = center_scale
 
     def build(self, input_shape):
         super().build(input_shape)
+        self.scale.trainable = self.bias.trainable = self.center_scale
         size = (input_shape[-1],)
         self.moving_mean = self.add_weight(
             name="moving_mean", shape=size, initializer="zeros", trainable=False
@@ -139,17 +143,22 @@ class MaskedBatchNorm(_Normalization):
 NORM_TYPES = ("layernorm_L2", "layernorm_L1", "batch_norm")
 
 
-def make_norm(params: Mapping[str, Any], name: str) -> keras.layers.Layer:
+def make_norm(
+    params: Mapping[str, Any], name: str, center_scale: bool = True
+) -> keras.layers.Layer:
     """Returns the normalization that ``norm_params`` describe.
 
     Args:
       params: ``type`` (one of ``NORM_TYPES``), ``epsilon`` (None: 1e-6, in batch_norm
         1e-4) and ``momentum`` (of batch_norm).
       name: of the layer.
+      center_scale: whether batch_norm trains scale and bias; they are 1 and 0 else.
     """
     kind, epsilon = params["type"], params["epsilon"]
     if kind == "batch_norm":
         epsilon = 1e-4 if epsilon is None else epsilon
-        return MaskedBatchNorm(float(epsilon), params["momentum"], name=name)
+        return MaskedBatchNorm(
+            float(epsilon), params["momentum"], center_scale, name=name
+        )
     norm = {"layernorm_L2": LayerNorm, "layernorm_L1": LayerNormL1}[kind]
     return norm(1e-6 if epsilon is None else float(epsilon), name=name)

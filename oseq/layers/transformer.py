@@ -28,7 +28,7 @@ class Residual(Composite):
     def __init__(self, params: Mapping[str, Any], *, name: str, dtype: str):
         super().__init__(name=name, dtype=dtype)
         self.pre_norm = params["norm_order"] == "pre"
-        self.norm = make_norm(params["norm_params"], name="norm")
+        self.norm = _make_norm(params, "norm")
         self.dropout = Dropout(
             params["layer_postprocess_dropout"], name="dropout", dtype=dtype
         )
@@ -53,7 +53,12 @@ def make_final_norm(params: Mapping[str, Any]) -> keras.layers.Layer | None:
     """Returns the norm after the last layer, where layers leave their sum without."""
     if params["norm_order"] != "pre":
         return None
-    return make_norm(params["norm_params"], name="final_norm")
+    return _make_norm(params, "final_norm")
+
+
+def _make_norm(params: Mapping[str, Any], name: str) -> keras.layers.Layer:
+    norm_params = params["norm_params"]
+    return make_norm(norm_params, name, norm_params["center_scale"])
 
 
 class TransformerInput(Composite):

@@ -19,8 +19,9 @@ LAYERS = (
     {"component", "layers", "optimizers", "search"},
     {"encoders", "decoders", "losses", "data"},
     {"models"},
-    {"training", "export", "compat"},
+    {"training", "export"},
     {
+        "compat",
         "build",
         "build_ensemble",
         "build_hooks",

@@ -87,7 +87,12 @@ def connect_to_tanh(layer, inputs, training):
 def residual(norm_order):
     params = {
         "norm_order": norm_order,
-        "norm_params": {"type": "layernorm_L2", "epsilon": None, "momentum": 0.95},
+        "norm_params": {
+            "type": "layernorm_L2",
+            "epsilon": None,
+            "momentum": 0.95,
+            "center_scale": True,
+        },
         "layer_postprocess_dropout": 0.1,
     }
     return lambda policy: Residual(params, name="residual", dtype=policy)

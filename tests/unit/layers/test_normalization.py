@@ -90,6 +90,16 @@ def test_batch_norm_uses_running_statistics_out_of_training():
     np.testing.assert_allclose(outputs, expected, atol=1e-5)
 
 
+def test_batch_norm_without_center_scale_has_nothing_to_train():
+    params = {"type": "batch_norm", "epsilon": 1e-3, "momentum": 0.9}
+    norm = make_norm(params, name="norm", center_scale=False)
+
+    outputs = norm(INPUTS)
+
+    assert norm.trainable_variables == []
+    np.testing.assert_allclose(outputs, INPUTS / np.sqrt(1.0 + 1e-3), atol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("inputs", "valid"),
     [

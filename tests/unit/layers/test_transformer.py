@@ -13,7 +13,12 @@ from oseq.layers.transformer import Residual, TransformerInput
 from tests.unit.layer_laws import LENGTH, random_floats, random_ids
 
 INPUTS = random_floats(2, 5, 8)
-NORM = {"type": "layernorm_L2", "epsilon": None, "momentum": 0.9}
+NORM = {
+    "type": "layernorm_L2",
+    "epsilon": None,
+    "momentum": 0.9,
+    "center_scale": True,
+}
 
 
 def residual(norm_order):
