@@ -78,6 +78,7 @@ class InputFeedingStack(AttentionStack):
 
     def __init__(self, loop: AttentionLoop, *, name: str, dtype: str):
         super().__init__(name=name, dtype=dtype, autocast=False)
+        assert loop.attention_map is not None
         self.loop = loop
         self.output_size = loop.attention_map.units
 

@@ -6,7 +6,12 @@ import pytest
 import tensorflow as tf
 
 from oseq.contracts import DataSpec
-from oseq.decoders import ConvS2SDecoder, TransformerDecoder
+from oseq.decoders import (
+    ConvS2SDecoder,
+    RNNDecoderWithAttention,
+    TransformerDecoder,
+)
+from oseq.layers.recurrent import GRU, LSTM
 from tests.unit.layer_laws import (
     LAWS,
     LENGTH,
@@ -73,6 +78,28 @@ def convs2s(name, **params):
     )
 
 
+def recurrent(name, **params):
+    params = {
+        "core_cell": LSTM,
+        "core_cell_params": {"num_units": 6},
+        "tgt_emb_size": 6,
+        "attention_layer_size": 6,
+        "decoder_layers": 2,
+        "decoder_use_skip_connections": True,
+        "decoder_dp_input_keep_prob": 0.9,
+        "decoder_dp_output_keep_prob": 0.9,
+        **params,
+    }
+
+    def make(policy):
+        return RNNDecoderWithAttention(params, DataSpec(9, 9), policy)
+
+    padded = ("outputs", "ids")
+    return LayerCase(
+        name, make, encoded_and_target, decode, padded=padded, float32_output=True
+    )
+
+
 CASES = (
     case("pre_norm"),
     case("post_norm_untied", norm_order="post", tie_embeddings=False),
@@ -85,6 +112,8 @@ CASES = (
         pos_embed=False,
         conv_nchannels_kwidth=[(8, 3)],
     ),
+    recurrent("luong", attention_type="luong", luong_scale=True, core_cell=GRU),
+    recurrent("gnmt", attention_type="gnmt", tie_embeddings=False),
 )
 
 
