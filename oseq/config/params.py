@@ -161,9 +161,7 @@ def problem_of_value(param: Param, is_required: bool, value: Any) -> str | None:
     return None
 
 
-def bounds_of(
-    param: Param,
-) -> list[tuple[str, float, Callable[[float, float], bool]]]:
+def bounds_of(param: Param) -> list[tuple[str, float, Callable[[Any, Any], bool]]]:
     """Returns each bound of a number: in words, its value, and what holds it."""
     bounds = [
         ("at least", param.minimum, operator.ge),

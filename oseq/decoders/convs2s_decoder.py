@@ -1,4 +1,4 @@
-"""The decoder of "Convolutional Sequence to Sequence Learning" (Gehring et al. 2017)."""
+"""The decoder of ConvS2S ("Convolutional Sequence to Sequence Learning")."""
 
 from __future__ import annotations
 

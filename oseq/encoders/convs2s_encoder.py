@@ -1,4 +1,4 @@
-"""The encoder of "Convolutional Sequence to Sequence Learning" (Gehring et al. 2017)."""
+"""The encoder of ConvS2S ("Convolutional Sequence to Sequence Learning")."""
 
 from __future__ import annotations
 
