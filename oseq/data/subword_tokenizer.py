@@ -1,4 +1,4 @@
-"""Subwords of the vocabulary files that OpenSeq2Seq's and Tensor2Tensor's scripts make.
+r"""Subwords of the vocabulary files that OpenSeq2Seq's and Tensor2Tensor's scripts make.
 
 A line is cut into runs of letters and digits and runs of anything else. One space
 between two runs of letters is understood and gets no token. Each run is written with
@@ -7,9 +7,9 @@ escapes and ``_`` at its end, and then spelled by the longest subwords from the 
 | in a subword | in the text |
 |---|---|
 | ``_`` | the end of a run |
-| ``\\u`` | ``_`` |
-| ``\\\\`` | ``\\`` |
-| ``\\8364;`` | the character of this number, one that the vocabulary lacks |
+| ``\u`` | ``_`` |
+| ``\\`` | ``\`` |
+| ``\8364;`` | the character of this number, one that the vocabulary lacks |
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oseq.config.params import Param
-from oseq.data.front_end_params import vocabulary_files
+from oseq.data.front_end_params import FRONT_END_PARAMS, vocabulary_files
 from oseq.data.parallel_files import ParallelFiles
 from oseq.data.record_files import RecordFiles
 from oseq.data.subword_tokenizer import SubwordTokenizer
@@ -17,7 +17,7 @@ class TransformerDataLayer(TextDataLayer):
     See ``RecordFiles`` and ``SubwordTokenizer`` for the formats.
     """
 
-    front_end_keys = ("src_vocab_file", "tgt_vocab_file")
+    front_end_keys = ("src_vocab_file", "tgt_vocab_file", "pad_vocab_to_eight")
     input_keys = ("source_file", "file_pattern")
 
     @staticmethod
@@ -35,6 +35,7 @@ class TransformerDataLayer(TextDataLayer):
             ),
             "src_vocab_file": Param(str, "source subwords: one per line, in quotes"),
             "tgt_vocab_file": Param(str, "target subwords; default: src_vocab_file"),
+            "pad_vocab_to_eight": FRONT_END_PARAMS["pad_vocab_to_eight"],
             **TextDataLayer.get_optional_params(),
             "pad_data_to_eight": Param(bool, "pad lengths to multiples of 8", False),
         }
@@ -56,7 +57,8 @@ class TransformerDataLayer(TextDataLayer):
     def _make_front_end(self) -> TextFrontEnd:
         files = vocabulary_files(self.params)
         source, target = map(SubwordTokenizer, files.values())
-        return TextFrontEnd(source, target, files)
+        pad_to_eight = self.params["pad_vocab_to_eight"]
+        return TextFrontEnd(source, target, files, pad_vocab_to_eight=pad_to_eight)
 
     @property
     def _length_multiple(self) -> int:

@@ -204,7 +204,10 @@ def test_attention_belongs_to_subwords(folder):
     assert aligned.text == "b cab"
 
 
-def test_lengths_are_padded_to_multiples_of_eight(maker):
+def test_lengths_and_vocabulary_are_padded_to_multiples_of_eight(maker):
+    assert len(SUBWORDS) % 8
+    spec = maker(pad_vocab_to_eight=True).spec
+    assert spec.target_vocab_size == len(SUBWORDS) + -len(SUBWORDS) % 8
     for batch in epoch_of(maker(pad_data_to_eight=True)):
         assert batch["source"]["ids"].shape[1] == batch["target"]["ids"].shape[1] == 8
 
