@@ -18,6 +18,7 @@ from oseq.decoders.decoder import Decoder
 from oseq.export.export_error import ExportError
 from oseq.export.other_process import ask
 from oseq.layers.attention import SelfAttention
+from oseq.layers.recurrent import RecurrentLayer
 from oseq.models.encoder_decoder import EncoderDecoderModel, request_of
 from oseq.models.model import Model
 from oseq.search.greedy import GreedySearch
@@ -58,6 +59,14 @@ def export_tflite(
         raise ConfigError(
             f"{type(model).__name__} cannot be exported to TFLite, which is done for "
             "models of one encoder and one decoder; use --export_format=saved_model"
+        )
+    if any(
+        isinstance(layer, RecurrentLayer) for layer in model.encoder._flatten_layers()
+    ):
+        raise ConfigError(
+            f"encoder: {type(model.encoder).__name__} cannot be exported to TFLite, "
+            "whose loops over sequences need a batch size known beforehand; use "
+            "--export_format=saved_model"
         )
     if model.variable_dtype != "float32":
         raise ConfigError(

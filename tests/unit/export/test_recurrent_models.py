@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from oseq.config.params import ConfigError
 from oseq.decoders import RNNDecoderWithAttention
+from oseq.encoders import UnidirectionalRNNEncoderWithEmbedding
+from oseq.export.ctranslate2 import export_ctranslate2
+from oseq.export.tflite import export_tflite, verify_tflite
 from oseq.layers.recurrent import GRU, LSTM
 from tests.unit.export import toy_model
 
@@ -115,3 +119,32 @@ def test_every_beam_goes_on_from_its_own_states(kind, data_layer):
             found["score"][:, place],
             rtol=1e-4,
         )
+
+
+def test_tflite_says_what_a_recurrent_decoder_says(data_layer, tmp_path):
+    model = make_model(data_layer, "gnmt")
+    export_tflite(model, data_layer, tmp_path)
+    verify_tflite(model, data_layer, tmp_path, data_layer.with_lines(["a b c", "k"]))
+
+
+def test_formats_that_cannot_hold_a_recurrent_model_are_refused(data_layer, tmp_path):
+    parts = {
+        "encoder": UnidirectionalRNNEncoderWithEmbedding,
+        "encoder_params": {
+            "core_cell_params": {"num_units": 8},
+            "src_emb_size": 8,
+            "encoder_layers": 1,
+            "encoder_use_skip_connections": False,
+        },
+    }
+    model = toy_model.make_model(data_layer, parts=parts)
+
+    with pytest.raises(ConfigError, match="encoder: Unidirec.* use .*saved_model"):
+        export_ctranslate2(model, data_layer, tmp_path / "out", "float32")
+    with pytest.raises(ConfigError, match="encoder: Unidirec.* use .*saved_model"):
+        export_tflite(model, data_layer, tmp_path / "out")
+    with pytest.raises(ConfigError, match="decoder: RNNDecoderWith.* use .*saved_mod"):
+        export_ctranslate2(
+            make_model(data_layer, "gnmt"), data_layer, tmp_path / "out", "float32"
+        )
+    assert not (tmp_path / "out").exists()
