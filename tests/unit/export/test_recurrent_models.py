@@ -121,6 +121,7 @@ def test_every_beam_goes_on_from_its_own_states(kind, data_layer):
         )
 
 
+@pytest.mark.slow
 def test_tflite_says_what_a_recurrent_decoder_says(data_layer, tmp_path):
     model = make_model(data_layer, "gnmt")
     export_tflite(model, data_layer, tmp_path)
