@@ -1,4 +1,4 @@
-r"""Subwords of the vocabulary files that OpenSeq2Seq's and Tensor2Tensor's scripts make.
+r"""Subwords of vocabulary files that OpenSeq2Seq's and Tensor2Tensor's scripts make.
 
 A line is cut into runs of letters and digits and runs of anything else. One space
 between two runs of letters is understood and gets no token. Each run is written with
