@@ -43,10 +43,11 @@ _SOURCE_GAIN = 0.01
 
 
 class _Memory(NamedTuple):
-    """The source, as every layer attends to it."""
+    """The source, as every layer attends to it, and what steps need of the maps."""
 
     source: KeyValue  # [B, S, E] each
     visible: tf.Tensor  # [B, 1, S] bool
+    scales: Mapping[str, Any]  # [B, units] float32 each
 
 
 class ConvS2SDecoder(TokenDecoder):
@@ -129,15 +130,13 @@ class ConvS2SDecoder(TokenDecoder):
         self, encoder_output: EncoderOutput, target: Target, training: bool = False
     ) -> DecoderOutput:
         """Args: target: ``ids`` [B, T], ``length`` [B]. Returns: logits [B, T, V]."""
-        memory = self._memory(encoder_output, training)
+        seen = self._source(encoder_output, training)
         valid = tf.sequence_mask(target["length"], tf.shape(target["ids"])[1])
         vectors = self.input_layer(self.history(target), training=training)
         outputs = self.map_before(vectors, valid=valid, training=training)
         attention = []
         for layer in self.stack:
-            outputs, weights = layer(
-                outputs, vectors, *memory, valid, training=training
-            )
+            outputs, weights = layer(outputs, vectors, *seen, valid, training=training)
             attention.append(weights)
         outputs = self.map_after(outputs, valid=valid, training=training)
         return self.outputs_of(
@@ -147,8 +146,14 @@ class ConvS2SDecoder(TokenDecoder):
 
     def initial_state(self, encoder_output: EncoderOutput) -> DecoderState:
         num_sentences = tf.shape(encoder_output["outputs"])[0]
+        scales = {
+            "before": self.map_before.scales(num_sentences),
+            "after": self.map_after.scales(num_sentences),
+            "layers": [layer.scales(num_sentences) for layer in self.stack],
+        }
+        source = self._source(encoder_output, training=False)
         return {
-            "memory": self._memory(encoder_output, training=False),
+            "memory": _Memory(*source, scales),
             "carry": [layer.empty_past(num_sentences) for layer in self.stack],
             "history": (),
         }
@@ -156,18 +161,21 @@ class ConvS2SDecoder(TokenDecoder):
     def step(
         self, ids: tf.Tensor, index: tf.Tensor, state: DecoderState
     ) -> tuple[tf.Tensor, DecoderState]:
+        source, visible, scales = state["memory"]
         num_beams = state["lineage"].shape[1]
         vectors = self.input_layer(ids[:, tf.newaxis], index=index)  # [N, 1, E]
         vectors = tf.reshape(vectors, [-1, num_beams, self.size])
-        outputs = self.map_before(vectors)
+        outputs = self.map_before.step(vectors, scales["before"])
         pasts, attention = [], []
-        for layer, past in zip(self.stack, state["carry"], strict=True):
+        for layer, past, its_scales in zip(
+            self.stack, state["carry"], scales["layers"], strict=True
+        ):
             outputs, past, weights = layer.step(
-                outputs, past, vectors, *state["memory"]
+                outputs, past, vectors, source, visible, its_scales
             )
             pasts.append(past)
             attention.append(weights)
-        outputs = self.map_after(outputs)
+        outputs = self.map_after.step(outputs, scales["after"])
         alignment = alignment_of(attention, self.params["alignment_layer"])
         return self.project(tf.reshape(outputs, [-1, outputs.shape[-1]])), {
             "memory": state["memory"],
@@ -205,7 +213,10 @@ class ConvS2SDecoder(TokenDecoder):
             for i in range(len(sizes))
         ]
 
-    def _memory(self, encoder_output: EncoderOutput, training: bool) -> _Memory:
+    def _source(
+        self, encoder_output: EncoderOutput, training: bool
+    ) -> tuple[KeyValue, tf.Tensor]:
+        """Returns keys and values [B, S, E] each, and who is visible [B, 1, S] bool."""
         key, length = encoder_output["outputs"], encoder_output["length"]
         value = encoder_output["values"] if "values" in encoder_output else key
         size = tf.shape(key)[1]
@@ -216,4 +227,4 @@ class ConvS2SDecoder(TokenDecoder):
         # Attention is a mean of vectors: of m, its variance is 1 / m (section 3.5).
         root = tf.sqrt(tf.cast(tf.maximum(length, 1), tf.float32))
         value = value * tf.cast(root, value.dtype)[:, tf.newaxis, tf.newaxis]
-        return _Memory(KeyValue(key, value), masks.padding_mask(length, size)[:, 0])
+        return KeyValue(key, value), masks.padding_mask(length, size)[:, 0]

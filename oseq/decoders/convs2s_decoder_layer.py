@@ -8,7 +8,8 @@ from typing import Any
 import tensorflow as tf
 
 from oseq.layers.attention import KeyValue, dot_product_weights
-from oseq.layers.convs2s import ConvS2SLayer, scaled_sum
+from oseq.layers.convolution import Scales
+from oseq.layers.convs2s import ApplyMap, ConvS2SLayer, apply_with, scaled_sum
 from oseq.layers.gated_convolution import MapOptions, NormalizedMap
 
 
@@ -56,7 +57,7 @@ class ConvS2SDecoderLayer(ConvS2SLayer):
         visible: tf.Tensor,
         valid: tf.Tensor,
         training: bool = False,
-    ) -> tf.Tensor:
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns outputs [B, T, channels] and attention weights [B, T, S] float32.
 
         Args:
@@ -67,10 +68,17 @@ class ConvS2SDecoderLayer(ConvS2SLayer):
           valid: [B, T] bool.
         """
         hidden = self.convolution(inputs, valid=valid, training=training)
-        hidden, weights = self._attend(
-            hidden, vectors, source, visible, valid, training
-        )
-        return self.add_residual(hidden, inputs, valid, training), weights
+        apply = apply_with(valid, training)
+        hidden, weights = self._attend(hidden, vectors, source, visible, apply)
+        return self.add_residual(hidden, inputs, apply), weights
+
+    def scales(self, num_sentences: tf.Tensor) -> dict[str, Scales]:
+        """Returns what the maps need in a step, by name; see ``Convolution.scales``."""
+        maps = {"query": self.query, "context": self.context}
+        if self.residual_map is not None:
+            maps["residual_map"] = self.residual_map
+        scales = {name: layer.scales(num_sentences) for name, layer in maps.items()}
+        return {**scales, "convolution": self.convolution.map.scales(num_sentences)}
 
     def empty_past(self, num_sentences: tf.Tensor) -> tf.Tensor:
         """Returns what is before the first position: zeros [B, k - 1, in_channels]."""
@@ -84,6 +92,7 @@ class ConvS2SDecoderLayer(ConvS2SLayer):
         vectors: tf.Tensor,
         source: KeyValue,
         visible: tf.Tensor,
+        scales: Mapping[str, Scales],
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """One position of ``call``, for all beams of each sentence.
 
@@ -92,18 +101,23 @@ class ConvS2SDecoderLayer(ConvS2SLayer):
           past: [N, k - 1, in_channels], the inputs before.
           vectors: [B, K, E], of the tokens.
           source, visible: as in ``call``.
+          scales: see ``scales``.
 
         Returns:
           outputs [B, K, channels], the inputs before the next position, and attention
           weights [B, K, S] float32.
         """
+        num_beams, size = inputs.shape[1], self.num_past + 1
         here = tf.reshape(inputs, [-1, 1, self.in_channels])  # [N, 1, in_channels]
-        window = tf.concat([past, here], axis=1)
-        hidden = self.convolution.convolve(window)  # [N, 1, channels]
-        hidden = tf.reshape(hidden, [-1, inputs.shape[1], self.channels])
-        hidden, weights = self._attend(hidden, vectors, source, visible, None, False)
-        outputs = self.add_residual(hidden, inputs, None, training=False)
-        return outputs, window[:, 1:], weights
+        window = tf.concat([past, here], axis=1)  # [N, k, in_channels]
+        windows = tf.reshape(window, [-1, num_beams, size * self.in_channels])
+        hidden = self.convolution.step(windows, scales["convolution"])
+
+        def apply(layer: NormalizedMap, values: tf.Tensor) -> tf.Tensor:
+            return layer.step(values, scales[layer.name])
+
+        hidden, weights = self._attend(hidden, vectors, source, visible, apply)
+        return self.add_residual(hidden, inputs, apply), window[:, 1:], weights
 
     def _attend(
         self,
@@ -111,13 +125,11 @@ class ConvS2SDecoderLayer(ConvS2SLayer):
         vectors: tf.Tensor,
         source: KeyValue,
         visible: tf.Tensor,
-        valid: tf.Tensor | None,
-        training: bool,
+        apply: ApplyMap,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Multi-step attention (section 3.3), with its residual connection."""
-        query = self.query(hidden, valid=valid, training=training)
-        query = scaled_sum(query, vectors, self.factor)
+        query = scaled_sum(apply(self.query, hidden), vectors, self.factor)
         weights = dot_product_weights(query, source.key, visible)
         context = tf.matmul(tf.cast(weights, query.dtype), source.value)
-        context = self.context(context, valid=valid, training=training)
+        context = apply(self.context, context)
         return scaled_sum(context, hidden, self.factor), weights

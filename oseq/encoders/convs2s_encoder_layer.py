@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from oseq.layers.convs2s import ConvS2SLayer
+from oseq.layers.convs2s import ConvS2SLayer, apply_with
 from oseq.layers.masks import zero_padding
 
 
@@ -21,4 +21,4 @@ class ConvS2SEncoderLayer(ConvS2SLayer):
         outputs = self.convolution(
             zero_padding(inputs, valid), valid=valid, training=training
         )
-        return self.add_residual(outputs, inputs, valid, training)
+        return self.add_residual(outputs, inputs, apply_with(valid, training))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -12,6 +12,8 @@ from oseq.layers.dropout import Dropout
 from oseq.layers.gated_convolution import GatedConvolution, MapOptions, NormalizedMap
 from oseq.layers.learned_positions import LearnedPositions
 from oseq.layers.token_embedding import TokenEmbedding
+
+ApplyMap = Callable[[NormalizedMap, tf.Tensor], tf.Tensor]
 
 
 def scaled_sum(first: tf.Tensor, second: tf.Tensor, factor: float) -> tf.Tensor:
@@ -106,15 +108,16 @@ class ConvS2SLayer(Composite):
         )
 
     def add_residual(
-        self,
-        outputs: tf.Tensor,
-        inputs: tf.Tensor,
-        valid: tf.Tensor | None,
-        training: bool,
+        self, outputs: tf.Tensor, inputs: tf.Tensor, apply: ApplyMap
     ) -> tf.Tensor:
-        """Args: outputs: [B, T, channels]; inputs: [B, T, in_channels]; valid: [B, T]
-        bool or None. Returns: [B, T, channels].
+        """Args: outputs: [B, T, channels]; inputs: [B, T, in_channels]; apply: how the
+        inputs are mapped, if they are. Returns: [B, T, channels].
         """
         if self.residual_map is not None:
-            inputs = self.residual_map(inputs, valid=valid, training=training)
+            inputs = apply(self.residual_map, inputs)
         return scaled_sum(outputs, inputs, self.factor)
+
+
+def apply_with(valid: tf.Tensor, training: bool) -> ApplyMap:
+    """Returns how maps of whole sequences are applied; see ``NormalizedMap.call``."""
+    return lambda layer, inputs: layer(inputs, valid=valid, training=training)

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from oseq.layers.activations import gated_linear_units
 from oseq.layers.composite import Composite
-from oseq.layers.convolution import Convolution
+from oseq.layers.convolution import Convolution, Scales
 from oseq.layers.dropout import Dropout
 from oseq.layers.normalization import make_norm
 
@@ -109,6 +109,15 @@ class NormalizedMap(Composite):
             return outputs
         return self.norm(outputs, valid=valid, training=training)
 
+    def scales(self, num_sentences: tf.Tensor) -> Scales:
+        """Returns what ``step`` needs, see ``Convolution.scales``."""
+        return self.convolution.scales(num_sentences)
+
+    def step(self, windows: tf.Tensor, scales: Scales) -> tf.Tensor:
+        """Args: windows: [B, K, k * C]. Returns: [B, K, units]."""
+        outputs = self.convolution.step(windows, scales)
+        return outputs if self.norm is None else self.norm(outputs)
+
 
 class GatedConvolution(Composite):
     """Dropout, normalized convolution and activation (section 3.2).
@@ -160,14 +169,11 @@ class GatedConvolution(Composite):
         inputs = self.dropout(inputs, training=training)
         if self.left + self.right:
             inputs = tf.pad(inputs, [[0, 0], [self.left, self.right], [0, 0]])
-        return self.convolve(inputs, valid, training)
+        return self._activate(self.map(inputs, valid=valid, training=training))
 
-    def convolve(
-        self,
-        inputs: tf.Tensor,
-        valid: tf.Tensor | None = None,
-        training: bool = False,
-    ) -> tf.Tensor:
-        """``call`` after dropout and padding: [B, T + k - 1, C] to [B, T, channels]."""
-        outputs = self.map(inputs, valid=valid, training=training)
+    def step(self, windows: tf.Tensor, scales: Scales) -> tf.Tensor:
+        """Args: windows: [B, K, k * C]. Returns: [B, K, channels]."""
+        return self._activate(self.map.step(windows, scales))
+
+    def _activate(self, outputs: tf.Tensor) -> tf.Tensor:
         return self.activation(outputs) if self.activation else outputs

@@ -52,7 +52,9 @@ def test_one_half_gates_the_other():
 
 @pytest.mark.parametrize("weight_norm", [True, False])
 @pytest.mark.parametrize("width", [1, 2, 3])
-def test_a_convolution_is_tensorflows(width, weight_norm):
+def test_a_convolution_is_tensorflows_with_and_without_gpu(
+    width, weight_norm, monkeypatch
+):
     layer = convolution(width, weight_norm=weight_norm)
     inputs = random_floats(2, 7, 4)
     layer(inputs)
@@ -60,6 +62,8 @@ def test_a_convolution_is_tensorflows(width, weight_norm):
 
     expected = tf.nn.conv1d(inputs, layer.kernel.value, 1, "VALID") + layer.bias
 
+    np.testing.assert_allclose(layer(inputs), expected, rtol=1e-4, atol=1e-5)
+    monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: [kind])
     np.testing.assert_allclose(layer(inputs), expected, rtol=1e-4, atol=1e-5)
 
 
