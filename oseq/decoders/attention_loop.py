@@ -105,7 +105,7 @@ class AttentionLoop(Composite):
 
         def step(product, inputs, carry, constants):
             output, carry = self._advance(product, constants, visible, carry, **inputs)
-            return output._replace(weights=output.weights[:, 0]), carry
+            return output._replace(weights=tf.squeeze(output.weights, 1)), carry
 
         output = run_steps(
             step,

@@ -151,9 +151,12 @@ class BahdanauAttention(RecurrentAttention):
         keys, vector = constants
         query = tf.cast(product("query", query), tf.float32)
         query = tf.reshape(query, [num_sentences, -1, 1, self.units])  # [B, Q, 1, U]
-        hidden = tf.tanh(keys[:, tf.newaxis] + query)  # [B, Q, S, U]
+        # Not [:, tf.newaxis], whose gradient is a copy.
+        hidden = tf.tanh(tf.expand_dims(keys, 1) + query)  # [B, Q, S, U]
         shape = tf.shape(hidden)
-        scores = tf.matmul(tf.reshape(hidden, [-1, self.units]), vector[:, tf.newaxis])
+        scores = tf.matmul(
+            tf.reshape(hidden, [-1, self.units]), tf.expand_dims(vector, 1)
+        )
         return tf.reshape(scores, shape[:3])
 
 
