@@ -12,7 +12,6 @@ from old_toy import run, text
 base_model = Text2Text
 
 base_params = run(
-    max_steps=2,
     optimizer=tf.contrib.opt.LazyAdamOptimizer,
     optimizer_params={"beta1": 0.9, "beta2": 0.98, "epsilon": 1e-9},
     lr_policy=piecewise_constant,

@@ -11,13 +11,13 @@ def run(**more):
     params = {
         "use_horovod": False,
         "num_gpus": 1,
-        "batch_size_per_gpu": 16,
-        "max_steps": 2,
+        "batch_size_per_gpu": 32,
+        "max_steps": 1,
         "print_loss_steps": 1,
         "save_summaries_steps": None,
         "print_samples_steps": None,
-        "save_checkpoint_steps": 2,
-        "eval_steps": 2,
+        "save_checkpoint_steps": 1,
+        "eval_steps": 1,
         "logdir": "run",
         "random_seed": 7,
     }

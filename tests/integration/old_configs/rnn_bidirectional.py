@@ -109,10 +109,10 @@ train_params = text(
     pad_lengths_to_eight=True,
     use_start_token=True,
 )
-eval_params = dict(text("valid"), batch_size_per_gpu=8)
+eval_params = dict(text("valid"), batch_size_per_gpu=24)
 infer_params = dict(
     text("test", use_targets=False),
-    batch_size_per_gpu=4,
+    batch_size_per_gpu=24,
     decoder=BeamSearchRNNDecoderWithAttention,
     decoder_params=dict(decoder, beam_width=3, length_penalty=1.0),
 )
