@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import keras
 import tensorflow as tf
 
 from oseq.layers.linear import add_bias
 
-Scales = tf.Tensor | tuple[()]
+Scales: TypeAlias = tf.Tensor | tuple[()]
 
 
 class Convolution(keras.layers.Layer):
