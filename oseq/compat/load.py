@@ -123,7 +123,8 @@ def _sort(
     overrides: Iterable[Override], config: Config, old: OldConfig
 ) -> tuple[tuple[Override, ...], list[Override]]:
     """Returns settings of native keys, and those that only an old class knows."""
-    native, foreign = [], []
+    native: list[Override] = []
+    foreign: list[Override] = []
     for override in overrides:
         known = any(not _unknown(override, config, mode) for mode in MODES)
         is_old = any(

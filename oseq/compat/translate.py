@@ -12,6 +12,7 @@ from oseq.compat.experiment import DEFAULTS, EXPERIMENT
 from oseq.compat.rows import (
     By,
     Class,
+    Counterpart,
     Dropped,
     Nested,
     Only,
@@ -94,6 +95,18 @@ def translate(
     return base, overlays
 
 
+def _in_order(params: dict[str, Any]) -> dict[str, Any]:
+    """Returns params for a reader: what belongs to a class stands below it."""
+    below = {"decoder": ("share_embeddings", "search_params")}
+    ordered: dict[str, Any] = {}
+    late = {f"{name}_params" for name in _NAMED_BY_MODES} | {*below["decoder"]}
+    for key in [*(each for each in params if each not in late), *params]:
+        for each in (key, f"{key}_params", *below.get(key, ())):
+            if each in params and each not in ordered:
+                ordered[each] = params[each]
+    return ordered
+
+
 def _difference(base: Mapping[str, Any], full: Mapping[str, Any]) -> dict[str, Any]:
     """Returns what has to be laid over ``base`` to get ``full``."""
     overlay: dict[str, Any] = {}
@@ -131,7 +144,7 @@ class _Translation:
             "", old, native, self._mode, old, native, self, defaults=missing
         )
         self._translate(section, EXPERIMENT)
-        return native
+        return _in_order(native)
 
     def note(self, path: str, text: str) -> None:
         self._add(self._report.notes, path, text)
@@ -158,16 +171,23 @@ class _Translation:
             target=counterpart.target,
             defaults=missing,
         )
-        for path, value in counterpart.sets.items():
-            inside.put(path, value)
-            place = self._native_path(inside, path)
-            section.note(key, f"{old!r} implies {place}: {value!r}")
+        if counterpart.sets:
+            section.note(key, f"{old!r} implies {self._set(inside, counterpart)}")
         self._translate(inside, counterpart.keys)
         if inside.target != old:
             section.note(key, f"{old!r} -> {inside.target}")
         section.native[key] = _resolve(inside.target)
         if inner:
             section.native[f"{key}_params"] = inner
+
+    def _set(self, inside: Section, counterpart: Counterpart) -> str:
+        """Sets what comes with a class, before its params; returns that in words."""
+        for path, value in counterpart.sets.items():
+            inside.put(path, value)
+        return ", ".join(
+            f"{self._native_path(inside, path)}: {value!r}"
+            for path, value in counterpart.sets.items()
+        )
 
     def _translate(self, section: Section, table: Mapping[str, Row]) -> None:
         for key, value in section.old.items():
@@ -263,10 +283,12 @@ class _Translation:
         if isinstance(value, tuple):
             return tuple(self._value(section, key, each, quiet) for each in value)
         name = name_of(value)
+        if name is None:
+            return value
         if name in FUNCTIONS:
             self.note(section.at(key), f"{value!r} -> {FUNCTIONS[name]}")
             return import_dotted(FUNCTIONS[name])
-        if not quiet and name is not None:
+        if not quiet:
             section.refuse(key, without_counterpart(value))
         return value
 
