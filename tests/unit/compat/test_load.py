@@ -174,6 +174,20 @@ def test_a_setting_may_be_text(tmp_path):
     assert config.params("train")["max_steps"] == 3
 
 
+def test_a_function_of_the_file_may_compute_with_tensorflow(tmp_path):
+    text = """
+def my_policy(global_step, learning_rate):
+    return learning_rate * tf.minimum(tf.cast(global_step, tf.float32), 2.0)
+"""
+    config, _ = load(
+        tmp_path, text + TRANSFORMER.replace("lr_policies.fixed_lr", "my_policy")
+    )
+
+    policy = config.params("train")["lr_policy"]
+
+    assert float(policy(5, learning_rate=0.5)) == 1.0
+
+
 def test_loading_leaves_no_trace_in_the_interpreter(tmp_path):
     import sys
 

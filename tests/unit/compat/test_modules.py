@@ -64,6 +64,14 @@ def test_parts_of_tensorflow_1_can_be_imported():
     assert name_of(names["cell"]) == "tf.contrib.rnn.LSTMCell"
 
 
+def test_dicts_of_old_names_can_be_copied():
+    names = run(
+        "import copy\nx = copy.deepcopy({'cell': tf.nn.rnn_cell.GRUCell})['cell']"
+    )
+
+    assert name_of(names["x"]) == "tf.nn.rnn_cell.GRUCell"
+
+
 @pytest.mark.parametrize(
     "module",
     [

@@ -14,7 +14,12 @@ import pytest
 
 from oseq.distributed import horovod, launcher
 from oseq.distributed.failures import EXIT_CODE_LOST
-from oseq.distributed.launcher import is_launched, launch_workers, num_launched
+from oseq.distributed.launcher import (
+    is_launched,
+    launch_workers,
+    num_launched,
+    rank_launched,
+)
 
 # Commands are Python; `rank` is there already, and `once(name)` waits for a file.
 PRELUDE = """
@@ -62,12 +67,14 @@ def test_a_process_knows_whether_a_launcher_started_it(monkeypatch):
         monkeypatch.delenv(name, raising=False)
     assert not is_launched()
     assert num_launched() == 1
+    assert rank_launched() == 0
     for family in ("HOROVOD", "OMPI_COMM_WORLD", "PMI"):
         with monkeypatch.context() as patch:
-            patch.setenv(f"{family}_RANK", "0")
+            patch.setenv(f"{family}_RANK", "2")
             patch.setenv(f"{family}_SIZE", "3")
             assert is_launched()
             assert num_launched() == 3
+            assert rank_launched() == 2
     monkeypatch.setenv("PMI_RANK", "0")
     monkeypatch.setenv("PMI_SIZE", "1")
     assert not is_launched()  # by a scheduler that has started but this one
