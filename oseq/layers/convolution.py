@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import keras
 import tensorflow as tf
@@ -76,14 +76,15 @@ class Convolution(keras.layers.Layer):
         if self.weight_norm:
             normalized = tf.cast(kernel, tf.float32) * self._scale()
             kernel = tf.cast(normalized, kernel.dtype)
-        if self.width > 1 and tf.config.get_visible_devices("GPU"):
-            outputs = tf.nn.conv1d(inputs, kernel, 1, "VALID")  # cuDNN's
+        length = tf.shape(inputs)[1] - (self.width - 1)
+        if self.width == 1 or not _is_exact(kernel.dtype):
+            windows = [inputs[:, i : i + length] for i in range(self.width)]
+            rows = _product(tf.concat(windows, axis=-1), kernel)
+        else:
+            outputs = tf.nn.conv1d(inputs, kernel, 1, "VALID")
             rows = tf.reshape(outputs, [-1, self.units])
-            return self._add_bias(rows, tf.shape(outputs))
-        # On CPUs one product over windows is about as fast in float32, and faster in
-        # bfloat16.
-        windows = _windows(inputs, self.width)
-        return self._add_bias(_product(windows, kernel), tf.shape(windows))
+        # Of the inputs' shape, for oneDNN's of an empty batch is wrong.
+        return self._add_bias(rows, [tf.shape(inputs)[0], length])
 
     def scales(self, num_sentences: tf.Tensor) -> Scales:
         """Returns what ``step`` needs besides the weights, constant while they are.
@@ -117,7 +118,7 @@ class Convolution(keras.layers.Layer):
         """Returns [units] float32, what ``kernel`` is multiplied by."""
         return tf.cast(self.gain, tf.float32) / _norm(self.kernel)
 
-    def _add_bias(self, rows: tf.Tensor, shape: tf.Tensor) -> tf.Tensor:
+    def _add_bias(self, rows: tf.Tensor, shape: Any) -> tf.Tensor:
         """Args: rows: [B * T, units]; shape: (B, T, ...). Returns: [B, T, units]."""
         if self.use_bias:
             rows = add_bias(rows, tf.convert_to_tensor(self.bias))
@@ -137,9 +138,6 @@ def _norm(kernel: tf.Tensor) -> tf.Tensor:
     return tf.sqrt(tf.maximum(tf.reduce_sum(tf.square(kernel), axis=[0, 1]), 1e-12))
 
 
-def _windows(inputs: tf.Tensor, width: int) -> tf.Tensor:
-    """Args: inputs: [B, T + k - 1, C]. Returns: [B, T, k * C]."""
-    if width == 1:
-        return inputs
-    size = tf.shape(inputs)[1] - (width - 1)
-    return tf.concat([inputs[:, i : i + size] for i in range(width)], axis=-1)
+def _is_exact(dtype: tf.DType) -> bool:
+    """Returns whether convolutions sum in float32: CPUs' of float16 do not (K20)."""
+    return dtype != tf.float16 or bool(tf.config.get_visible_devices("GPU"))
