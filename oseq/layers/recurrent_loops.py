@@ -1,26 +1,28 @@
 """Recurrences over whole sequences for CPUs, with gradients written by hand.
 
 What does not depend on the step before is computed for all steps at once: the product
-of the inputs before the loop, and in the gradient all but the way from one step to
-the one before. TensorFlow's own gradient of a loop makes one gradient of the recurrent
-kernel per step and adds them up, in the 16-bit type where that is the kernel's (K20);
-here it is one product over all steps.
+of the inputs before the loop, and the gradients of the weights after the loop that goes
+back. TensorFlow's own gradient of a loop makes one gradient of the recurrent kernel per
+step and adds them up, in the 16-bit type where that is the kernel's (K20).
 
-Time is the first axis, so that a step's rows are neighbours in memory. Gates and
-states are float32 under every policy; products are made in the compute dtype.
+Time is the first axis: a step's rows are neighbours in memory, and taking them copies
+nothing. Nor does what a step keeps for the gradient, in arrays that are never stacked.
+Gates and states are float32 under every policy; products are made in the compute dtype.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
 Tensors = tuple[tf.Tensor, ...]
-Step = Callable[[Tensors, Tensors], tuple[Tensors, Tensors]]
+Arrays = tuple[tf.TensorArray, ...]
+# (place, state) -> (next state, what to write)
+Step = Callable[[tf.Tensor, Tensors], tuple[Tensors, Tensors]]
 
 
-def lstm_gates(total: tf.Tensor, c: tf.Tensor) -> Tensors:
+def lstm_gates(total: tf.Tensor, c: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, Tensors]:
     """Computes the elementwise part of an LSTM's step.
 
     Args:
@@ -29,14 +31,14 @@ def lstm_gates(total: tf.Tensor, c: tf.Tensor) -> Tensors:
       c: [N, H] float32.
 
     Returns:
-      The next h [N, H] in the dtype of ``total``, the next c [N, H] float32, and the
-      gates [N, 4 H] float32.
+      The next h [N, H] in the dtype of ``total``, the next c [N, H] float32, and what
+      the gradient needs, [N, H] float32: the gates and tanh(c).
     """
     i, f, g, o = tf.split(tf.cast(total, tf.float32), 4, axis=-1)
     i, f, g, o = tf.sigmoid(i), tf.sigmoid(f), tf.tanh(g), tf.sigmoid(o)
     c = f * c + i * g
-    h = tf.cast(o * tf.tanh(c), total.dtype)
-    return h, c, tf.concat([i, f, g, o], axis=-1)
+    tanh_c = tf.tanh(c)
+    return tf.cast(o * tanh_c, total.dtype), c, (i, f, g, o, tanh_c)
 
 
 @tf.custom_gradient
@@ -59,64 +61,58 @@ def run_lstm(
       ones first.
     """
 
-    def step(state: Tensors, inputs: Tensors) -> tuple[Tensors, Tensors]:
+    def step(place: tf.Tensor, state: Tensors) -> tuple[Tensors, Tensors]:
         h, c = state
-        h, c, gates = lstm_gates(inputs[0] + tf.matmul(h, recurrent_kernel), c)
-        return (h, c), (h, c, gates)
+        total = products[place - 1] + tf.matmul(h, recurrent_kernel)
+        h, c, kept = lstm_gates(total, c)
+        return (h, c), (h, c, *kept)
 
-    size = initial_h.shape[-1]
-    _, (h, c, gates) = _scan(
-        step,
-        (initial_h, initial_c),
-        (products,),
-        ((products.dtype, size), (tf.float32, size), (tf.float32, 4 * size)),
-    )
-    h_before = tf.concat([initial_h[tf.newaxis], h], axis=0)
-    c_before = tf.concat([initial_c[tf.newaxis], c], axis=0)
+    size, dtype = initial_h.shape[-1], products.dtype
+    h, c = _array(products, size, dtype), _array(products, size)
+    kept = [_array(products, size) for _ in range(5)]
+    arrays = (h.write(0, initial_h), c.write(0, initial_c), *kept)
+    _, (h, c, *kept) = _loop(step, (initial_h, initial_c), arrays, products)
+    all_h = h.stack()
 
     def gradient(upstream_h: tf.Tensor, upstream_c: tf.Tensor):
-        i, f, g, o = tf.split(gates, 4, axis=-1)
-        tanh_c = tf.tanh(c)
-        h_to_c = o * (1.0 - tanh_c**2)
-        factors = tf.concat(
-            [
-                g * i * (1.0 - i),
-                c_before[:-1] * f * (1.0 - f),
-                i * (1.0 - g**2),
-                tanh_c * o * (1.0 - o),
-            ],
-            axis=-1,
-        )
+        transposed = tf.transpose(recurrent_kernel)
 
-        def step_back(state: Tensors, inputs: Tensors) -> tuple[Tensors, Tensors]:
-            change_h, change_c = state
-            own_h, own_c, h_to_c, f, factors = inputs
-            change_h += tf.cast(own_h, tf.float32)
-            change_c += own_c + change_h * h_to_c
-            changes = tf.concat([change_c, change_c, change_c, change_h], axis=-1)
-            changes = tf.cast(changes * factors, products.dtype)
-            change_h = tf.matmul(changes, recurrent_kernel, transpose_b=True)
-            return (tf.cast(change_h, tf.float32), change_c * f), (changes,)
+        def step_back(place: tf.Tensor, state: Tensors) -> tuple[Tensors, Tensors]:
+            i, f, g, o, tanh_c = (each.read(place) for each in kept)
+            dh = state[0] + tf.cast(upstream_h[place], tf.float32)
+            dc = state[1] + upstream_c[place] + _tanh_gradient(tanh_c, dh * o)
+            changes = [
+                _sigmoid_gradient(i, dc * g),
+                _sigmoid_gradient(f, dc * c.read(place - 1)),
+                _tanh_gradient(g, dc * i),
+                _sigmoid_gradient(o, dh * tanh_c),
+            ]
+            change = tf.cast(tf.concat(changes, axis=-1), dtype)
+            dh = tf.cast(tf.matmul(change, transposed), tf.float32)
+            return (dh, dc * f), (change,)
 
         zero = tf.zeros_like(initial_c)
-        (change_h, change_c), (changes,) = _scan(
+        (dh, dc), (changes,) = _loop(
             step_back,
             (zero, zero),
-            (upstream_h[1:], upstream_c[1:], h_to_c, f, factors),
-            ((products.dtype, 4 * size),),
-            reverse=True,
+            (_array(products, 4 * size, dtype, before=False),),
+            products,
+            backwards=True,
         )
+        changes = changes.stack()
         return (
             changes,
-            _kernel_gradient(h_before[:-1], changes),
-            upstream_h[0] + tf.cast(change_h, initial_h.dtype),
-            upstream_c[0] + change_c,
+            _kernel_gradient(all_h[:-1], changes),
+            upstream_h[0] + tf.cast(dh, dtype),
+            upstream_c[0] + dc,
         )
 
-    return (h_before, c_before), gradient
+    return (all_h, c.stack()), gradient
 
 
-def gru_gates(products: tf.Tensor, recurrent: tf.Tensor, h: tf.Tensor) -> Tensors:
+def gru_gates(
+    products: tf.Tensor, recurrent: tf.Tensor, h: tf.Tensor
+) -> tuple[tf.Tensor, Tensors]:
     """Computes the elementwise part of a GRU's step.
 
     Args:
@@ -126,14 +122,14 @@ def gru_gates(products: tf.Tensor, recurrent: tf.Tensor, h: tf.Tensor) -> Tensor
       h: [N, H] float32.
 
     Returns:
-      The next h [N, H] float32, and float32 [N, 4 H]: update gate, reset gate,
-      candidate, and what the reset gate multiplies.
+      The next h [N, H] float32, and what the gradient needs, [N, H] float32: the gates
+      and what the reset gate multiplies.
     """
     x_z, x_r, x_g = tf.split(tf.cast(products, tf.float32), 3, axis=-1)
     h_z, h_r, h_g = tf.split(tf.cast(recurrent, tf.float32), 3, axis=-1)
     z, r = tf.sigmoid(x_z + h_z), tf.sigmoid(x_r + h_r)
     g = tf.tanh(x_g + r * h_g)
-    return g + z * (h - g), tf.concat([z, r, g, h_g], axis=-1)
+    return g + z * (h - g), (z, r, g, h_g)
 
 
 @tf.custom_gradient
@@ -154,107 +150,111 @@ def run_gru(
     Returns:
       h [T + 1, B, H] float32, the initial one first.
     """
-    dtype = products.dtype
+    size, dtype = initial_h.shape[-1], products.dtype
 
-    def step(state: Tensors, inputs: Tensors) -> tuple[Tensors, Tensors]:
+    def step(place: tf.Tensor, state: Tensors) -> tuple[Tensors, Tensors]:
         (h,) = state
-        recurrent = tf.matmul(tf.cast(h, dtype), recurrent_kernel) + recurrent_bias
-        h, gates = gru_gates(inputs[0], recurrent, h)
-        return (h,), (h, gates)
+        recurrent = tf.matmul(tf.cast(h, dtype), recurrent_kernel)
+        recurrent = tf.nn.bias_add(recurrent, recurrent_bias)
+        h, kept = gru_gates(products[place - 1], recurrent, h)
+        return (h,), (h, *kept)
 
-    size = initial_h.shape[-1]
-    _, (h, gates) = _scan(
-        step,
-        (initial_h,),
-        (products,),
-        ((tf.float32, size), (tf.float32, 4 * size)),
-    )
-    h_before = tf.concat([initial_h[tf.newaxis], h], axis=0)
+    h, *kept = (_array(products, size) for _ in range(5))
+    arrays = (h.write(0, initial_h), *kept)
+    _, (h, *kept) = _loop(step, (initial_h,), arrays, products)
+    all_h = h.stack()
 
     def gradient(upstream: tf.Tensor):
-        z, r, g, h_g = tf.split(gates, 4, axis=-1)
-        h_to_g = (1.0 - z) * (1.0 - g**2)
-        factors = tf.concat(
-            [
-                (h_before[:-1] - g) * z * (1.0 - z),
-                h_to_g * h_g * r * (1.0 - r),
-                h_to_g * r,
-            ],
-            axis=-1,
-        )
+        transposed = tf.transpose(recurrent_kernel)
 
-        def step_back(state: Tensors, inputs: Tensors) -> tuple[Tensors, Tensors]:
-            own, z, factors = inputs
-            change = state[0] + own
-            changes = tf.concat([change, change, change], axis=-1) * factors
-            changes = tf.cast(changes, dtype)
-            before = tf.matmul(changes, recurrent_kernel, transpose_b=True)
-            return (change * z + tf.cast(before, tf.float32),), (change, changes)
+        def step_back(place: tf.Tensor, state: Tensors) -> tuple[Tensors, Tensors]:
+            z, r, g, h_g = (each.read(place) for each in kept)
+            dh = state[0] + upstream[place]
+            through_z = dh * z
+            d_z = _sigmoid_gradient(z, dh * (h.read(place - 1) - g))
+            d_g = _tanh_gradient(g, dh - through_z)
+            d_r = _sigmoid_gradient(r, d_g * h_g)
+            product = tf.cast(tf.concat([d_z, d_r, d_g], axis=-1), dtype)
+            recurrent = tf.cast(tf.concat([d_z, d_r, d_g * r], axis=-1), dtype)
+            before = tf.cast(tf.matmul(recurrent, transposed), tf.float32)
+            return (through_z + before,), (product, recurrent)
 
-        (initial,), (change, changes) = _scan(
-            step_back,
-            (tf.zeros_like(initial_h),),
-            (upstream[1:], z, factors),
-            ((tf.float32, size), (dtype, 3 * size)),
-            reverse=True,
+        arrays = tuple(
+            _array(products, 3 * size, dtype, before=False) for _ in range(2)
         )
-        both, _ = tf.split(changes, [2 * size, size], axis=-1)
-        candidate = tf.cast(change * h_to_g, dtype)
+        (dh,), changes = _loop(
+            step_back, (tf.zeros_like(initial_h),), arrays, products, backwards=True
+        )
+        product, recurrent = (each.stack() for each in changes)
         return (
-            tf.concat([both, candidate], axis=-1),
-            _kernel_gradient(tf.cast(h_before[:-1], dtype), changes),
-            _bias_gradient(changes),
-            upstream[0] + initial,
+            product,
+            _kernel_gradient(tf.cast(all_h[:-1], dtype), recurrent),
+            _bias_gradient(recurrent),
+            upstream[0] + dh,
         )
 
-    return h_before, gradient
+    return all_h, gradient
 
 
-def _scan(
+def _array(
+    products: tf.Tensor, size: int, dtype: tf.DType = tf.float32, before: bool = True
+) -> tf.TensorArray:
+    """Returns an array for a [B, size] of each step, and of what goes before them."""
+    return tf.TensorArray(
+        dtype,
+        tf.shape(products)[0] + int(before),
+        element_shape=[products.shape[1], size],
+        clear_after_read=False,
+    )
+
+
+def _loop(
     step: Step,
     state: Tensors,
-    sequences: Tensors,
-    outputs: tuple[tuple[tf.DType, int], ...],
-    reverse: bool = False,
-) -> tuple[Tensors, Tensors]:
-    """Runs ``step`` over the first axis of ``sequences``.
+    arrays: Sequence[tf.TensorArray],
+    products: tf.Tensor,
+    backwards: bool = False,
+) -> tuple[Tensors, Arrays]:
+    """Runs ``step`` for the places 1 to T, or T to 1; writes what it returns.
 
     Args:
-      step: (state, one row of each sequence) -> (next state, outputs).
-      outputs: dtype and last dimension of each output, which are [N, size].
-      reverse: begin with the last row.
+      step: gets the place and the state.
+      state: of the first step.
+      arrays: what to write to: at the step's place, or ``backwards`` one before it,
+        where the gradient of its products belongs.
+      products: [T, B, ...].
 
     Returns:
-      The last state, and each output of all steps, in the order of the rows.
+      The last state and the arrays.
     """
-    num_steps = tf.shape(sequences[0])[0]
-    rows = [
-        tf.TensorArray(each.dtype, num_steps, element_shape=each.shape[1:]).unstack(
-            each
-        )
-        for each in sequences
-    ]
-    batch_size = sequences[0].shape[1]
-    results = [
-        tf.TensorArray(dtype, num_steps, element_shape=[batch_size, size])
-        for dtype, size in outputs
-    ]
+    num_steps = tf.shape(products)[0]
 
-    def body(t, state, results):
-        place = num_steps - 1 - t if reverse else t
-        following, values = step(state, tuple(each.read(place) for each in rows))
+    def body(count: tf.Tensor, state: Tensors, arrays: Arrays):
+        place = num_steps - count if backwards else count + 1
+        following, values = step(place, state)
         for new, old in zip(following, state, strict=True):
             new.set_shape(old.shape)
-        results = [
-            each.write(place, value)
-            for each, value in zip(results, values, strict=True)
-        ]
-        return t + 1, following, results
+        written = place - 1 if backwards else place
+        arrays = tuple(
+            array.write(written, value)
+            for array, value in zip(arrays, values, strict=True)
+        )
+        return count + 1, following, arrays
 
-    _, state, results = tf.while_loop(
-        lambda t, *_: t < num_steps, body, (0, state, results)
+    _, state, arrays = tf.while_loop(
+        lambda count, *_: count < num_steps, body, (0, state, tuple(arrays))
     )
-    return state, tuple(each.stack() for each in results)
+    return state, arrays
+
+
+def _sigmoid_gradient(value: tf.Tensor, change: tf.Tensor) -> tf.Tensor:
+    """Returns ``change * value * (1 - value)``."""
+    return tf.raw_ops.SigmoidGrad(y=value, dy=change)
+
+
+def _tanh_gradient(value: tf.Tensor, change: tf.Tensor) -> tf.Tensor:
+    """Returns ``change * (1 - value ** 2)``."""
+    return tf.raw_ops.TanhGrad(y=value, dy=change)
 
 
 def _kernel_gradient(inputs: tf.Tensor, changes: tf.Tensor) -> tf.Tensor:

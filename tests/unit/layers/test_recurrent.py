@@ -189,6 +189,35 @@ def test_gradients_are_those_of_keras(cell):
         np.testing.assert_allclose(mine, other, atol=2e-5)
 
 
+@pytest.mark.parametrize("cell", CELLS)
+def test_gradients_of_a_graph_are_those_of_eager_execution(cell):
+    """Also where the tape is outside of the graph, which then is one for each way."""
+    layer = make(cell)
+    weights = [each.value for each in layer.weights]
+
+    def loss_of(inputs):
+        outputs, last = layer(inputs, LENGTHS)
+        return tf.reduce_sum(outputs**2) + sum(tf.reduce_sum(each) for each in last)
+
+    def gradients_of_loss(loss, inputs):
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            value = loss(inputs)
+        return tape.gradient(value, [inputs, *weights])
+
+    unknown = tf.TensorSpec([None, None, INPUT])
+    graph = tf.function(loss_of, input_signature=[unknown])
+    whole = tf.function(
+        lambda inputs: gradients_of_loss(loss_of, inputs), input_signature=[unknown]
+    )
+
+    expected = gradients_of_loss(loss_of, INPUTS)
+
+    for actual in (gradients_of_loss(graph, INPUTS), whole(INPUTS)):
+        for mine, other in zip(actual, expected, strict=True):
+            np.testing.assert_allclose(mine, other, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("policy", ["float16", "bfloat16"])
 @pytest.mark.parametrize("cell", CELLS)
 def test_gradients_in_16_bits_do_not_lose_positions(cell, policy):
