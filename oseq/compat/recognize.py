@@ -48,6 +48,8 @@ def _uses_unknown_tf(tree: ast.Module) -> bool:
         if isinstance(node, ast.Name) and node.id == "tf":
             used |= isinstance(node.ctx, ast.Load)
             bound |= not isinstance(node.ctx, ast.Load)
+        elif isinstance(node, ast.arg):
+            bound |= node.arg == "tf"
         elif isinstance(node, ast.alias):
             bound |= (node.asname or node.name) in ("tf", "*")
     return used and not bound

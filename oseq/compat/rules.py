@@ -125,7 +125,10 @@ def in_train_only(section: Section, key: str, value: Any) -> None:
 
 
 def repeat_count(section: Section, key: str, value: Any) -> None:
-    in_train_only(section, key, value is None or value is True or value < 0)
+    """Of records: a number of passes, negative for no end."""
+    if value is not None and value > 1:
+        section.note(key, f"{value} -> True; max_steps or num_epochs ends the run")
+    in_train_only(section, key, value is None or value < 0 or value > 1)
 
 
 def use_targets(section: Section, key: str, value: Any) -> None:

@@ -34,6 +34,7 @@ def test_an_old_file_is_known_by_what_it_imports_and_uses(tmp_path, text):
         "import tensorflow as tf\nx = tf.float32",
         "from oseq.models import Text2Text",
         "tf = 1\nx = tf",
+        "def f(tf):\n    return tf.float32",
         "# open_seq2seq",
         "print 'Python 2'\nfrom open_seq2seq import models",  # the loader says why
     ],

@@ -401,6 +401,18 @@ def test_batches_of_tokens(tmp_path):
     }
 
 
+@pytest.mark.parametrize(("repeat", "expected"), [(-1, True), (1, False), (3, True)])
+def test_records_are_repeated_a_number_of_times(tmp_path, repeat, expected):
+    config, _ = load(
+        tmp_path,
+        "base_params = dict(data_layer=TransformerDataLayer, "
+        f"data_layer_params=dict(repeat={repeat}))",
+    )
+
+    assert config.mode_params["train"]["data_layer_params"] == {"repeat": expected}
+    assert config.mode_params["eval"] == {}
+
+
 def test_padded_embeddings_are_a_padded_vocabulary(tmp_path):
     text = "base_params = dict(encoder=TransformerEncoder, encoder_params={}{})"
     params = "dict(pad_embeddings_2_eight=True)"
