@@ -76,13 +76,15 @@ class Convolution(keras.layers.Layer):
         if self.weight_norm:
             normalized = tf.cast(kernel, tf.float32) * self._scale()
             kernel = tf.cast(normalized, kernel.dtype)
+        if self.width == 1:
+            return self._add_bias(_product(inputs, kernel), tf.shape(inputs))
         length = tf.shape(inputs)[1] - (self.width - 1)
-        if self.width == 1 or not _is_exact(kernel.dtype):
-            windows = [inputs[:, i : i + length] for i in range(self.width)]
-            rows = _product(tf.concat(windows, axis=-1), kernel)
-        else:
+        if _is_exact(kernel.dtype):
             outputs = tf.nn.conv1d(inputs, kernel, 1, "VALID")
             rows = tf.reshape(outputs, [-1, self.units])
+        else:
+            windows = [inputs[:, i : i + length] for i in range(self.width)]
+            rows = _product(tf.concat(windows, axis=-1), kernel)
         # Of the inputs' shape, for oneDNN's of an empty batch is wrong.
         return self._add_bias(rows, [tf.shape(inputs)[0], length])
 
