@@ -241,10 +241,10 @@ def _loop(
         )
         return count + 1, following, arrays
 
-    _, state, arrays = tf.while_loop(
+    _, state, written = tf.while_loop(
         lambda count, *_: count < num_steps, body, (0, state, tuple(arrays))
     )
-    return state, arrays
+    return state, tuple(written)
 
 
 def _sigmoid_gradient(value: tf.Tensor, change: tf.Tensor) -> tf.Tensor:
