@@ -101,9 +101,10 @@ class AttentionLoop(Composite):
             "totals": self._token_products(tf.transpose(vectors, [1, 0, 2])),
             "masks": self._masks(vectors, training),
         }
+        constants = self.attention.constants(memory)
         visible = memory["visible"]
 
-        def step(product, inputs, carry, constants):
+        def step(product, inputs, carry):
             output, carry = self._advance(product, constants, visible, carry, **inputs)
             return output._replace(weights=tf.squeeze(output.weights, 1)), carry
 
@@ -112,7 +113,6 @@ class AttentionLoop(Composite):
             inputs,
             self.zero_carry(memory),
             self._factors(memory),
-            self.attention.constants(memory),
             LoopOutput(
                 tf.TensorSpec([None, self.layers[-1].num_units], self.compute_dtype),
                 tf.TensorSpec([None, self.fed_size], self.compute_dtype),

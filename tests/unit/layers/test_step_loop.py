@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -33,10 +35,10 @@ def tensors(policy):
     } | {"constant": tf.constant(random_floats(SIZE, seed=7))}
 
 
-def step(product, inputs, carry, constants):
+def step(constant, product, inputs, carry):
     """One of each: rows with a bias, a product per sentence, a mask, a constant."""
     vectors = tf.where(inputs["keep"], inputs["vectors"], 0)
-    h = tf.tanh(vectors + product("rows", carry) * tf.cast(constants, vectors.dtype))
+    h = tf.tanh(vectors + product("rows", carry) * tf.cast(constant, vectors.dtype))
     weights = tf.nn.softmax(tf.cast(product("keys", h[:, tf.newaxis]), tf.float32))
     return {"h": h, "weights": weights}, h
 
@@ -47,11 +49,10 @@ def looped(given, policy):
         "weights": tf.TensorSpec([None, 1, None], tf.float32),
     }
     return run_steps(
-        step,
+        functools.partial(step, given["constant"]),
         {"vectors": given["inputs"], "keep": tf.constant(KEEP)},
         given["carry"],
         {"rows": (given["kernel"], given["bias"]), "keys": (given["keys"],)},
-        given["constant"],
         signature,
     )
 
@@ -64,7 +65,7 @@ def written_out(given, policy):
     outputs, carry = [], given["carry"]
     for t in range(NUM_STEPS):
         inputs = {"vectors": given["inputs"][t], "keep": tf.constant(KEEP[t])}
-        output, carry = step(product, inputs, carry, given["constant"])
+        output, carry = step(given["constant"], product, inputs, carry)
         outputs.append(output)
     return tf.nest.map_structure(lambda *each: tf.stack(each), *outputs)
 
@@ -106,7 +107,7 @@ def test_gradients_are_summed_in_float32():
     """Of 300 equal steps: in bfloat16 a sum of ones ends at 256."""
     num_steps = 300
 
-    def add(product, inputs, carry, constants):
+    def add(product, inputs, carry):
         return product("rows", inputs), carry
 
     kernel = tf.ones([1, 1], tf.bfloat16)
@@ -119,7 +120,6 @@ def test_gradients_are_summed_in_float32():
             ones,
             (),
             {"rows": (kernel, bias)},
-            (),
             tf.TensorSpec([None, 1], tf.bfloat16),
         )
     gradients = tape.gradient(outputs, (kernel, bias))
