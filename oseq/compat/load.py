@@ -14,7 +14,8 @@ from oseq.compat.modules import old_modules
 from oseq.compat.rows import Nested, Row
 from oseq.compat.symbols import Symbol, name_of
 from oseq.compat.tables import COUNTERPARTS, MODELS
-from oseq.compat.translate import OldConfig, Report, translate, without_counterpart
+from oseq.compat.translate import translate
+from oseq.compat.translation import OldConfig, Report, without_counterpart
 from oseq.config.config import MODES, Config
 from oseq.config.dotted import import_dotted
 from oseq.config.loader import make_importable, run_python

@@ -26,7 +26,7 @@ base_params = run(
         "src_emb_size": 16,
         "core_cell": tf.nn.rnn_cell.LSTMCell,
         "core_cell_params": {"num_units": 16},
-        "encoder_layers": 3,
+        "encoder_layers": 2,
         "encoder_use_skip_connections": True,
         "encoder_dp_input_keep_prob": 0.8,
         "encoder_dp_output_keep_prob": 1.0,

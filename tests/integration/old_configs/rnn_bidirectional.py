@@ -74,7 +74,7 @@ base_params = run(
         cell,
         src_vocab_size=40,
         src_emb_size=8,
-        encoder_layers=2,
+        encoder_layers=1,
         encoder_use_skip_connections=False,
         encoder_dp_input_keep_prob=0.8,
         encoder_dp_output_keep_prob=1.0,
