@@ -113,7 +113,8 @@ class GNMTStack(AttentionStack):
       upper: the other layers.
       new_context: they read the context that the bottom layer's output was answered
         with, as in ``gnmt_v2``; False: the one before, as in ``gnmt``.
-      skip: add the part of each one's input that came from below to its output.
+      skip: from the third layer on add what came from below to the output (section
+        3.1).
       input_rate, output_rate: of dropout before and after each layer.
     """
 
@@ -135,7 +136,12 @@ class GNMTStack(AttentionStack):
         self.output_size = loop.layers[0].num_units
         self.upper = [
             _UpperLayer(
-                layer, skip, input_rate, output_rate, name=f"upper_{i}", dtype=dtype
+                layer,
+                skip and i > 1,
+                input_rate,
+                output_rate,
+                name=f"upper_{i}",
+                dtype=dtype,
             )
             for i, layer in enumerate(upper, start=1)
         ]

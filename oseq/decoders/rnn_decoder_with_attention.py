@@ -75,7 +75,9 @@ class RNNDecoderWithAttention(TokenDecoder):
             ),
             "decoder_layers": Param(int, "number of recurrent layers", minimum=1),
             "decoder_use_skip_connections": Param(
-                bool, "add the input of each layer but the first to its output"
+                bool,
+                "add the input of each layer but the first to its output; in gnmt and "
+                "gnmt_v2 of each but the first two",
             ),
         }
 

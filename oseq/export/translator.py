@@ -13,6 +13,7 @@ from oseq.export.sub_batches import (
     SubBatchLimits,
     generate_in_sub_batches,
 )
+from oseq.layers import recurrent_cudnn
 from oseq.models.model import Model
 
 
@@ -47,7 +48,9 @@ class Translator(tf.Module):
         self._spec = spec
         self._limits = limits
         self._generate = _compiled(model)
-        predictions = self._generate.get_concrete_function().structured_outputs
+        with recurrent_cudnn.avoided():  # whoever exports, all can run it
+            graph = self._generate.get_concrete_function()
+        predictions = graph.structured_outputs
         self.num_best = predictions["score"].shape[1]
 
     @tf.function(

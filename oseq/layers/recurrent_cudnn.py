@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
+from collections.abc import Iterator
+
 import tensorflow as tf
 
 State = tuple[tf.Tensor, ...]
+_is_avoided = contextvars.ContextVar("is_avoided", default=False)
 
 
 def is_available() -> bool:
-    """Returns whether TensorFlow would place cuDNN's recurrences on a GPU."""
+    """Returns whether graphs made now may hold cuDNN's recurrences."""
     has_gpu = bool(tf.config.list_logical_devices("GPU"))
-    return has_gpu and tf.test.is_built_with_cuda()
+    return has_gpu and tf.test.is_built_with_cuda() and not _is_avoided.get()
+
+
+@contextlib.contextmanager
+def avoided() -> Iterator[None]:
+    """Within it graphs are made that machines without a GPU can run, too."""
+    token = _is_avoided.set(True)
+    try:
+        yield
+    finally:
+        _is_avoided.reset(token)
 
 
 def run_lstm(

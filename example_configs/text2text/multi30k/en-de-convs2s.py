@@ -28,7 +28,7 @@ base_params = {
     "random_seed": 1,
     "dtype": "mixed_bfloat16",
     "batch_tokens_per_gpu": 4096,
-    "max_steps": 5500,
+    "max_steps": 4000,
     "eval_steps": 500,
     "print_loss_steps": 100,
     "print_samples_steps": 1000,

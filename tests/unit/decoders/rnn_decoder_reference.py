@@ -62,9 +62,9 @@ def _gnmt(decoder, vectors, source, length):
         weights = _weights(stack.loop.attention, hidden, source, length)
         before, context = context, weights @ source
         read = context if is_new else before
-        for cell in others:
+        for number, cell in enumerate(others):
             output = cell.step(np.concatenate([hidden, read]))
-            hidden = hidden + output if skip else output
+            hidden = hidden + output if skip and number > 0 else output
         outputs.append(hidden)
         alignment.append(weights)
     return np.stack(outputs), np.stack(alignment)

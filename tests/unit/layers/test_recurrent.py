@@ -320,3 +320,19 @@ def test_on_gpus_cudnn_gets_what_the_loop_computes_with(cell, monkeypatch):
     np.testing.assert_allclose(on_gpu[VALID], outputs[VALID], atol=1e-5)
     for mine, other in zip(last_on_gpu, last, strict=True):
         np.testing.assert_allclose(mine, other, atol=1e-5)
+
+
+def test_on_gpus_graphs_for_all_machines_are_made_without_cudnn(monkeypatch):
+    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: [kind])
+    monkeypatch.setattr(tf.test, "is_built_with_cuda", lambda: True)
+
+    def operations():
+        layer = LSTM(4, name="lstm", dtype="float32")
+        signature = [tf.TensorSpec([2, 3, 5])]
+        graph = tf.function(layer, input_signature=signature).get_concrete_function()
+        return {operation.type for operation in graph.graph.get_operations()}
+
+    assert "CudnnRNNV3" in operations()
+    with recurrent_cudnn.avoided():
+        assert "CudnnRNNV3" not in operations()
+    assert "CudnnRNNV3" in operations()
