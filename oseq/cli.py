@@ -19,7 +19,7 @@ from pathlib import Path
 
 import oseq
 from oseq.compat.recognize import is_old_config
-from oseq.config.config import CLI_MODES, Config
+from oseq.config.config import CLI_MODES, MODES_OF, Config
 from oseq.config.help import help_text
 from oseq.config.loader import load_config
 from oseq.config.options import Options
@@ -88,11 +88,11 @@ def _run(argv: list[str]) -> int:
     _check_files(flags)
     _log_to_stderr()
     import_tensorflow_quietly()
-    config, notes = _load(flags.config_file, overrides)
+    mode = "train" if flags.benchmark else flags.mode
+    config, notes = _load(flags.config_file, overrides, mode)
     if flags.help_config:
         print(help_text(config), end="")
         return _SUCCESS
-    mode = "train" if flags.benchmark else flags.mode
     _check(config, mode, flags)
     num_workers = _num_workers_to_start(config, mode, flags)
     if num_workers > 1:
@@ -107,13 +107,13 @@ def _run(argv: list[str]) -> int:
     return modes.run(config, mode, options)
 
 
-def _load(path: str, overrides: list[Override]) -> tuple[Config, list[str]]:
+def _load(path: str, overrides: list[Override], mode: str) -> tuple[Config, list[str]]:
     """Returns a config, and what was translated if it is OpenSeq2Seq's."""
     if not is_old_config(path):
         return load_config(path, overrides), []
     from oseq.compat.load import load_old_config  # imports TensorFlow
 
-    return load_old_config(path, overrides)
+    return load_old_config(path, overrides, MODES_OF[mode])
 
 
 def _parser() -> argparse.ArgumentParser:

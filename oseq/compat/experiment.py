@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from oseq.compat import rules
 from oseq.compat.rows import CLASS, PARAMS, SAME, By, Dropped, Only, Row
 
-_BATCH = By(
-    rules.batch_size, "with a `TransformerDataLayer` in tokens: `batch_tokens_per_gpu`"
-)
-_DEVICES = By(rules.devices, "dropped with `use_horovod`: the launcher decides")
+_BATCH = By(rules.batch_size)
+_DEVICES = By(rules.devices)
 _LANGUAGE_MODELS = Dropped("only language models read it")
 _TENSORRT = Dropped("it was TensorRT's")
 
@@ -34,30 +32,26 @@ EXPERIMENT: Mapping[str, Row] = {
     "finetune": Dropped("it was never read; see load_model"),
     "load_fc": Dropped("it was never read; see load_model"),
     "eval_batch_size_per_gpu": _BATCH,
-    "hooks": By(rules.hooks, "refused, unless there are none"),
+    "hooks": By(rules.hooks),
     "random_seed": SAME,
     "num_epochs": SAME,
     "max_steps": SAME,
     "bench_start": SAME,
     "optimizer": CLASS,
     "optimizer_params": PARAMS,
-    "freeze_variables_regex": By(
-        rules.freeze, "variables have other paths in oseq: adapt it"
-    ),
+    "freeze_variables_regex": By(rules.freeze),
     "initializer": CLASS,
     "initializer_params": PARAMS,
     "regularizer": CLASS,
     "regularizer_params": PARAMS,
-    "dtype": By(rules.dtype, "`tf.float16`: `mixed`"),
+    "dtype": By(rules.dtype),
     "lr_policy": CLASS,
     "lr_policy_params": PARAMS,
     "max_grad_norm": SAME,
     "larc_params": SAME,
-    "loss_scaling": By(rules.loss_scaling, "dropped in float32"),
-    "loss_scaling_params": By(
-        rules.loss_scaling_params, "dropped in float32 and with a number"
-    ),
-    "summaries": By(rules.summaries, "names that oseq does not draw are left out"),
+    "loss_scaling": By(rules.loss_scaling),
+    "loss_scaling_params": By(rules.loss_scaling_params),
+    "summaries": By(rules.summaries, (list, None)),
     "iter_size": SAME,
     "lm_vocab_file": _LANGUAGE_MODELS,
     "processed_data_folder": _LANGUAGE_MODELS,

@@ -12,7 +12,13 @@ from typing import Any
 
 import tensorflow as tf
 
-from oseq.compat.symbols import OldTensorFlow, Symbol, open_seq2seq_value
+from oseq.compat.symbols import (
+    VALUES,
+    OldTensorFlow,
+    Symbol,
+    noting_calls,
+    open_seq2seq_value,
+)
 from oseq.compat.tables import COUNTERPARTS, FUNCTIONS, MODELS
 
 _OLD = "open_seq2seq"
@@ -33,7 +39,8 @@ def _names_in(module: str) -> list[str]:
     """Returns the names that the tables know of a package of OpenSeq2Seq's."""
     package = ".".join(module.split(".")[:2])
     known = [name.rpartition(".") for name in (*COUNTERPARTS, *MODELS, *FUNCTIONS)]
-    return [name for of, _, name in known if of == package]
+    values = VALUES if module.startswith(f"{_OLD}.data.text2text") else ()
+    return [*(name for of, _, name in known if of == package), *values]
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -61,12 +68,15 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 @contextlib.contextmanager
-def old_modules() -> Iterator[types.ModuleType]:
+def old_modules(calls: list[str] | None = None) -> Iterator[types.ModuleType]:
     """Provides ``open_seq2seq`` and a ``tensorflow`` with the names of TensorFlow 1.
 
     Afterwards all is as before, whatever happens, and modules that have seen a
     stand-in meanwhile (an old file's own helpers) are forgotten. The search path keeps
     what the file has added: its classes may import more later on.
+
+    Args:
+      calls: gets the names of what the file calls and nobody has any more.
 
     Yields:
       the ``tf`` that an old file may use without importing it.
@@ -79,7 +89,8 @@ def old_modules() -> Iterator[types.ModuleType]:
         del sys.modules[name]
     sys.modules["tensorflow"] = old
     try:
-        yield old
+        with noting_calls([] if calls is None else calls):
+            yield old
     finally:
         sys.meta_path.remove(finder)
         for name in [name for name in sys.modules if name not in before]:

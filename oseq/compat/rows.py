@@ -57,10 +57,15 @@ class Nested:
 
 @dataclasses.dataclass(frozen=True)
 class By:
-    """What takes more than a row: ``rule(section, key, value)`` (``rules``)."""
+    """What takes more than a row.
+
+    Args:
+      rule: ``rule(section, key, value)``, of ``rules``.
+      accepts: what the rule can compute with, as in ``Param``; None for anything.
+    """
 
     rule: Callable[[Any, str, Any], None]
-    meaning: str  # for people, in docs/openseq2seq.md
+    accepts: Any = None
 
 
 Row = Same | Renamed | Dropped | Only | Class | ParamsOf | Nested | By

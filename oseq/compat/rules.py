@@ -15,7 +15,10 @@ _TRANSFORMER = "open_seq2seq.decoders.TransformerDecoder"
 _LENDERS = ("ConvS2SEncoder", "TransformerEncoder")
 _SCALINGS = {"backoff": "Backoff", "logmax": "LogMax"}
 _SUMMARIES = ("learning_rate", "global_gradient_norm", "loss_scale", "variable_norm")
-_CELLS = {"lstm": "tf.nn.rnn_cell.LSTMCell", "gru": "tf.nn.rnn_cell.GRUCell"}
+_CELLS = {
+    "lstm": "tf.contrib.cudnn_rnn.CudnnLSTM",
+    "gru": "tf.nn.rnn_cell.GRUCell",
+}
 
 
 # The experiment
@@ -89,13 +92,14 @@ def hooks(section: Section, key: str, value: Any) -> None:
 
 
 def batch_size(section: Section, key: str, value: Any) -> None:
-    is_train = section.mode in (None, "train")
-    if section.data_in_tokens:
-        if key == "batch_size_per_gpu" or not is_train:
-            section.note(key, f"{value} -> batch_tokens_per_gpu: {value}")
-            section.put("batch_tokens_per_gpu", value)
-    else:
+    if not section.data_in_tokens:
         section.put(key, value)
+        return
+    is_train = section.mode in (None, "train")
+    has_own = not is_train and section.old.get("eval_batch_size_per_gpu") is not None
+    if key == ("eval_batch_size_per_gpu" if has_own else "batch_size_per_gpu"):
+        section.note(key, f"{value} -> batch_tokens_per_gpu: {value}")
+        section.put("batch_tokens_per_gpu", value)
 
 
 def freeze(section: Section, key: str, value: Any) -> None:
@@ -109,6 +113,9 @@ def freeze(section: Section, key: str, value: Any) -> None:
 
 def max_length(section: Section, key: str, value: Any) -> None:
     """S and EOS counted, wherever there is an S: that many less two tokens."""
+    if isinstance(value, list | tuple):
+        section.put(key, value)  # OpenSeq2Seq had no lists: it is meant as oseq's
+        return
     source = value if section.old["use_start_token"] else value - 1
     native = [source, value - 1]
     section.note(key, f"{value} -> {native}; S and EOS counted where they are")
@@ -152,8 +159,6 @@ def pad_vocab(section: Section, key: str, value: Any) -> None:
         section.note(key, "dropped; False is the default")
     elif section.path == "data_layer_params":
         section.put(key, value)
-    elif section.name(section.root.get("data_layer")).endswith("TransformerDataLayer"):
-        section.note(key, "dropped; subword vocabularies are not padded")
     else:
         section.put("/data_layer_params/pad_vocab_to_eight", True)
         section.note(key, "True -> data_layer_params/pad_vocab_to_eight: True")
@@ -163,7 +168,9 @@ def pad_vocab(section: Section, key: str, value: Any) -> None:
 
 
 def layers_of_convolutions(section: Section, key: str, value: Any) -> None:
-    number = len(section.old.get("conv_nchannels_kwidth", ()))
+    entries = section.old.get("conv_nchannels_kwidth")
+    # Without a list, what is missing is the list.
+    number = len(entries) if isinstance(entries, list | tuple) else value
     if value == number:
         section.note(key, "dropped; conv_nchannels_kwidth has an entry for each")
     else:
@@ -193,13 +200,6 @@ def shared_embed(section: Section, key: str, value: Any) -> None:
     section.note(key, f"{value} -> tie_embeddings: {value}, share_embeddings: {shared}")
 
 
-def skip_connections(section: Section, key: str, value: Any) -> None:
-    if str(section.old.get("attention_type")).startswith("gnmt") and not value:
-        section.note(key, "False -> True; gnmt's decoder always had them")
-        value = True
-    section.put(key, value)
-
-
 def of_attention(section: Section, key: str, value: Any) -> None:
     """``bahdanau_normalize`` and ``luong_scale``: each of one type of attention."""
     kind = section.old.get("attention_type")
@@ -219,7 +219,7 @@ def center_scale(section: Section, key: str, value: Any) -> None:
 def norm_regularizer(section: Section, key: str, value: Any) -> None:
     old = section.old
     is_read = old.get("type") == "batch_norm" and old.get("center_scale", True)
-    scale = (old.get("regularizer_params") or {}).get("scale", 0.0)
+    scale = section.dict_at("regularizer_params").get("scale", 0.0)
     if is_read and scale and old.get("regularizer") is not None:
         if key == "regularizer":
             section.refuse(
@@ -256,7 +256,8 @@ def distribution(section: Section, key: str, value: Any) -> None:
 
 def fraction_of_rate(section: Section, key: str, value: Any) -> None:
     """The floor of a cosine decay, which was a fraction of the rate."""
-    floor = value * section.old.get("learning_rate", 0.0)
+    rate = section.old.get("learning_rate")
+    floor = value * rate if isinstance(rate, int | float) else 0.0
     section.put("min_lr", floor)
     if value:
         section.note(key, f"{value} -> min_lr: {floor}; it was a fraction of the rate")

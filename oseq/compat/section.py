@@ -77,10 +77,16 @@ class Section:
     def data_in_tokens(self) -> bool:
         """Whether the old data layer counts its batches in tokens."""
         layer = self.name(self.root.get("data_layer"))
-        params = self.root.get("data_layer_params") or {}
-        return layer.endswith("TransformerDataLayer") and params.get(
+        params = self.root.get("data_layer_params")
+        in_tokens = not isinstance(params, Mapping) or params.get(
             "batch_in_tokens", True
         )
+        return layer.endswith("TransformerDataLayer") and in_tokens
+
+    def dict_at(self, key: str) -> Mapping[str, Any]:
+        """Returns the dict under an old key; an empty one where there is none."""
+        value = self.old.get(key)
+        return value if isinstance(value, Mapping) else {}
 
     @staticmethod
     def name(value: Any) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import types
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
+
+from oseq.config.params import ConfigError
 
 
 class SpecialTextTokens(enum.Enum):
@@ -18,9 +21,22 @@ class SpecialTextTokens(enum.Enum):
     OUT_OF_BUCKET = 1234567890
     END_OF_CHOICE = -100
 
+    @staticmethod
+    def to_string(s_token: int) -> str:
+        """Returns the word for an id, as old vocabularies have it."""
+        return _WORDS[SpecialTextTokens(s_token)]
+
+
+_WORDS = {
+    SpecialTextTokens.PAD_ID: "<PAD>",
+    SpecialTextTokens.EOS_ID: "</S>",
+    SpecialTextTokens.S_ID: "<S>",
+    SpecialTextTokens.UNK_ID: "<UNK>",
+}
+
 
 # What old files import from OpenSeq2Seq and compute with.
-_VALUES = {
+VALUES = {
     "SpecialTextTokens": SpecialTextTokens,
     "PAD": "<pad>",
     "PAD_ID": SpecialTextTokens.PAD_ID.value,
@@ -29,11 +45,25 @@ _VALUES = {
 }
 
 
+# What the old files that run now have called, the innermost file's last.
+_running: list[list[str]] = []
+
+
+@contextlib.contextmanager
+def noting_calls(calls: list[str]) -> Iterator[None]:
+    """While an old file runs: its calls of symbols do nothing but get noted."""
+    _running.append(calls)
+    try:
+        yield
+    finally:
+        _running.pop()
+
+
 class Symbol:
     """A class, function or module of OpenSeq2Seq or TensorFlow 1.
 
-    It may be called and have attributes; what comes of it is a symbol again. Whether
-    it means something to oseq is the translation's business.
+    It may have attributes and, while the file runs, be called; what comes of it is a
+    symbol again. Whether it means something to oseq is the translation's business.
 
     Args:
       name: dotted, e.g. ``tf.nn.rnn_cell.LSTMCell``.
@@ -48,6 +78,11 @@ class Symbol:
         return Symbol(f"{self._name}.{name}")
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
+        if not _running:
+            raise ConfigError(
+                f"{self._name} has no counterpart; a function of the config calls it"
+            )
+        _running[-1].append(self._name)
         return Symbol(f"{self._name}(...)")
 
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
@@ -77,7 +112,7 @@ def name_of(value: Any) -> str | None:
 
 def open_seq2seq_value(module: str, name: str) -> Any:
     """Returns what an old file imports: ``from module import name``."""
-    return _VALUES[name] if name in _VALUES else Symbol(f"{module}.{name}")
+    return VALUES[name] if name in VALUES else Symbol(f"{module}.{name}")
 
 
 class OldTensorFlow(types.ModuleType):

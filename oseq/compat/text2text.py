@@ -22,8 +22,8 @@ _INJECTED = Dropped("it follows from the data")
 _BATCH = Dropped("it follows from batch_size_per_gpu")
 _DEAD = Dropped("it was never read")
 _LAYOUT = Dropped("it was about memory, not about numbers")
-_DTYPE = By(rules.component_dtype, "dropped; it must be the model's")
-_PAD_VOCAB = By(rules.pad_vocab, "`data_layer_params/pad_vocab_to_eight`")
+_DTYPE = By(rules.component_dtype)
+_PAD_VOCAB = By(rules.pad_vocab)
 _BEAM: dict[str, Row] = {
     "beam_size": Renamed("/search_params/beam_size"),
     "alpha": Renamed("/search_params/alpha"),
@@ -42,9 +42,7 @@ _COMPONENT: dict[str, Row] = {
     "initializer_params": PARAMS,
     "dtype": _DTYPE,
 }
-_NORM_REGULARIZER = By(
-    rules.norm_regularizer, "dropped where it had no effect, else refused"
-)
+_NORM_REGULARIZER = By(rules.norm_regularizer)
 _TRANSFORMER: dict[str, Row] = {
     "hidden_size": SAME,
     "num_heads": SAME,
@@ -57,7 +55,7 @@ _TRANSFORMER: dict[str, Row] = {
             "type": SAME,
             "epsilon": SAME,
             "momentum": SAME,
-            "center_scale": By(rules.center_scale, "dropped where it had no effect"),
+            "center_scale": By(rules.center_scale),
             "regularizer": _NORM_REGULARIZER,
             "regularizer_params": _NORM_REGULARIZER,
             "data_format": _LAYOUT,
@@ -118,10 +116,8 @@ ENCODERS: Mapping[str, Counterpart] = {
             "src_vocab_size": _INJECTED,
             "src_emb_size": SAME,
             "encoder_layers": SAME,
-            "encoder_cell_type": By(rules.cell_type, "`core_cell`"),
-            "encoder_cell_units": By(
-                rules.with_cell_type, "`core_cell_params/num_units`"
-            ),
+            "encoder_cell_type": By(rules.cell_type, str),
+            "encoder_cell_units": By(rules.with_cell_type),
             "encoder_dp_output_keep_prob": Dropped(
                 "cuDNN drops between the layers of a stack, and each was a stack of one"
             ),
@@ -133,9 +129,7 @@ ENCODERS: Mapping[str, Counterpart] = {
         {
             "src_vocab_size": _INJECTED,
             "src_emb_size": SAME,
-            "encoder_layers": By(
-                rules.layers_of_convolutions, "dropped; `conv_nchannels_kwidth` says it"
-            ),
+            "encoder_layers": By(rules.layers_of_convolutions),
             "att_layer_num": SAME,
             "PAD_SYMBOL": _SYMBOLS["PAD_SYMBOL"],
             **_CONVS2S,
@@ -153,7 +147,7 @@ ENCODERS: Mapping[str, Counterpart] = {
     ),
 }
 
-_OF_ATTENTION = By(rules.of_attention, "left out with another `attention_type`")
+_OF_ATTENTION = By(rules.of_attention)
 _RNN_DECODER: dict[str, Row] = {
     "batch_size": _BATCH,
     "tgt_vocab_size": _INJECTED,
@@ -163,9 +157,7 @@ _RNN_DECODER: dict[str, Row] = {
     "bahdanau_normalize": _OF_ATTENTION,
     "luong_scale": _OF_ATTENTION,
     "decoder_layers": SAME,
-    "decoder_use_skip_connections": By(
-        rules.skip_connections, "always `True` with `gnmt` and `gnmt_v2`"
-    ),
+    "decoder_use_skip_connections": SAME,
     "decoder_dp_input_keep_prob": SAME,
     "decoder_dp_output_keep_prob": SAME,
     "weight_tied": Renamed("tie_embeddings"),
@@ -200,12 +192,8 @@ DECODERS: Mapping[str, Counterpart] = {
             "batch_size": _BATCH,
             "tgt_vocab_size": _INJECTED,
             "tgt_emb_size": SAME,
-            "shared_embed": By(
-                rules.shared_embed, "`tie_embeddings`, and `share_embeddings`"
-            ),
-            "decoder_layers": By(
-                rules.layers_of_convolutions, "dropped; `conv_nchannels_kwidth` says it"
-            ),
+            "shared_embed": By(rules.shared_embed),
+            "decoder_layers": By(rules.layers_of_convolutions),
             "out_dropout_keep_prob": SAME,
             "out_emb_size": SAME,
             "pos_embed": SAME,
@@ -233,9 +221,7 @@ _LOSS: dict[str, Row] = {
     "dtype": _DTYPE,
 }
 _SEQUENCE_LOSS: dict[str, Row] = {
-    "offset_target_by_one": By(
-        rules.offset_target, "dropped; a target is the token that comes next"
-    ),
+    "offset_target_by_one": By(rules.offset_target),
     "average_across_timestep": SAME,
     "do_mask": SAME,
     **_LOSS,
@@ -263,7 +249,7 @@ _DATA: dict[str, Row] = {
     "cache_features": Dropped("text is kept anyway; see cache_dir"),
     "cache_format": Dropped("text is kept anyway; see cache_dir"),
     "cache_regenerate": Dropped("what is kept of text follows its files"),
-    "shuffle": By(rules.in_train_only, "left out where it is not `train`'s"),
+    "shuffle": By(rules.in_train_only),
 }
 
 DATA_LAYERS: Mapping[str, Counterpart] = {
@@ -271,16 +257,12 @@ DATA_LAYERS: Mapping[str, Counterpart] = {
         "oseq.data.parallel_text_data_layer.ParallelTextDataLayer",
         {
             "source_file": SAME,
-            "target_file": By(rules.target_file, "left out in `infer`"),
+            "target_file": By(rules.target_file),
             "src_vocab_file": SAME,
             "tgt_vocab_file": SAME,
-            "max_length": By(
-                rules.max_length, "`[source, target]`: only real S and EOS count"
-            ),
-            "repeat": By(rules.in_train_only, "left out where it is not `train`'s"),
-            "use_targets": By(
-                rules.use_targets, "`False`: `target_file` is `source_file`"
-            ),
+            "max_length": By(rules.max_length, (int, list[int])),
+            "repeat": By(rules.in_train_only),
+            "use_targets": By(rules.use_targets),
             "delimiter": SAME,
             "map_parallel_calls": Dropped("all lines are tokenized at once"),
             "prefetch_buffer_size": SAME,
@@ -301,7 +283,7 @@ DATA_LAYERS: Mapping[str, Counterpart] = {
             "src_vocab_file": SAME,
             "tgt_vocab_file": SAME,
             "max_length": SAME,
-            "repeat": By(rules.repeat_count, "left out where it is not `train`'s"),
+            "repeat": By(rules.repeat_count, (int, None)),
             "delimiter": Dropped("subwords know where words end"),
             "num_cpu_cores": Dropped("all records are read at once"),
             "pad_data_to_eight": SAME,

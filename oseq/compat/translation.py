@@ -28,7 +28,7 @@ from oseq.config.dotted import import_dotted
 from oseq.config.experiment import Experiment
 from oseq.config.merging import holds
 from oseq.config.params import schema_of
-from oseq.config.values import did_you_mean
+from oseq.config.values import accepts_value, describe, did_you_mean
 from oseq.optimizers.factory import resolve_optimizer
 
 
@@ -52,14 +52,25 @@ class OldConfig:
     Attributes:
       base: ``base_params``.
       modes: ``train_params``, ``eval_params``, ``infer_params``, by mode.
+      settings: paths of the keys that the command line has set in them.
     """
 
     base: Mapping[str, Any]
     modes: Mapping[str, Mapping[str, Any]]
+    settings: frozenset[tuple[str, ...]] = frozenset()
 
 
 class Translation:
-    """The translation of one mode's params; what its sections report to."""
+    """The translation of one mode's params; what its sections report to.
+
+    Args:
+      old: the whole file.
+      mode: None for what all modes share.
+      base_model: native class of the model.
+      report: gets a line for every translation and every problem.
+      lent: classes that these params do not name themselves: another mode does, and
+        says what becomes of them.
+    """
 
     def __init__(
         self,
@@ -153,13 +164,15 @@ class Translation:
             case Only(expected, why):
                 section.refuse(key, f"{value!r}, but {why}")
             case Class():
-                params = section.old.get(f"{key}_params") or {}
+                params = section.dict_at(f"{key}_params")
                 if value is None:
                     section.put(key, None)
                 else:
                     self.translate_class(section, key, value, params)
             case ParamsOf():
                 self._check_params(section, key, value)
+            case Nested() if not _is_dict(value):
+                section.refuse(key, f"expected a dict, got {value!r}")
             case Nested(keys):
                 inner: dict[str, Any] = {}
                 inside = dataclasses.replace(
@@ -171,11 +184,15 @@ class Translation:
                 )
                 self._translate(inside, keys)
                 section.put(key, inner)
+            case By(_, accepts) if not accepts_value(accepts, value):
+                section.refuse(key, f"expected {describe(accepts)}, got {value!r}")
             case By(rule):
                 rule(section, key, self._value(section, key, value, quiet=True))
 
     def _check_params(self, section: Section, key: str, value: Any) -> None:
-        if section.old.get(key.removesuffix("_params")) is None and value:
+        if not _is_dict(value):
+            section.refuse(key, f"expected a dict, got {value!r}")
+        elif section.old.get(key.removesuffix("_params")) is None and value:
             section.note(key, f"dropped; there is no {key.removesuffix('_params')}")
 
     def _keep_class(
@@ -204,7 +221,7 @@ class Translation:
         if key in known:
             section.put(key, self._value(section, key, value))
         else:
-            section.refuse(key, f"unknown key{did_you_mean(key, table)}")
+            section.refuse(key, f"unknown key{did_you_mean(str(key), table)}")
 
     def _value(
         self, section: Section, key: str, value: Any, quiet: bool = False
@@ -236,13 +253,16 @@ class Translation:
         return to[1:] if to.startswith("/") else section.at(to)
 
     def _add(self, lines: list[str], path: str, text: str) -> None:
-        """Adds a line under the dict of the file that sets the key."""
+        """Adds a line under the dict of the file, or the flag, that sets the key."""
         keys = path.split("/")
-        if self._mode is None and len(keys) == 1 and path in self._lent:
-            return  # the mode that it is lent from says so
+        if path in self._lent:
+            return
         overlay = self._old.modes[self._mode] if self._mode else {}
-        origin = f"{self._mode}_params" if holds(overlay, keys) else "base_params"
-        line = f"{origin}/{path}: {text}"
+        if tuple(keys) in self._old.settings:
+            origin = "--"
+        else:
+            origin = f"{self._mode}_params/" if holds(overlay, keys) else "base_params/"
+        line = f"{origin}{path}: {text}"
         if line not in lines:
             lines.append(line)
 
@@ -252,6 +272,11 @@ def without_counterpart(symbol: Symbol) -> str:
     name = name_of(symbol) or ""
     area = NOT_YET.get(name.rpartition(".")[2]) if name.startswith("open_") else None
     return f"{symbol!r} has no counterpart yet" + (f" ({area})" if area else "")
+
+
+def _is_dict(value: Any) -> bool:
+    """Returns True for what may stand under ``<key>_params``: None is no params."""
+    return value is None or isinstance(value, Mapping)
 
 
 def _resolve(target: str) -> Any:

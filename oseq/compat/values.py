@@ -30,7 +30,7 @@ _DECAY: dict[str, Row] = {
     "min_lr": SAME,
     "warmup_steps": SAME,
 }
-_FRACTION = By(rules.fraction_of_rate, "times `learning_rate`, as `min_lr`")
+_FRACTION = By(rules.fraction_of_rate, float)
 
 # Functions that are values by themselves.
 FUNCTIONS: dict[str, str] = {
@@ -67,14 +67,16 @@ CELLS = {
     "tf.contrib.rnn.GRUCell": CELLS["tf.nn.rnn_cell.GRUCell"],
     "tf.nn.rnn_cell.BasicLSTMCell": CELLS["tf.nn.rnn_cell.LSTMCell"],
     "tf.contrib.cudnn_rnn.CudnnLSTM": Counterpart(
-        "oseq.layers.recurrent.LSTM", {"num_units": SAME, **_SEED}
+        "oseq.layers.recurrent.LSTM",
+        {"num_units": SAME, **_SEED},
+        sets={"forget_bias": 0.0},  # all of cuDNN's biases began with zeros
     ),
 }
 
 INITIALIZERS: Mapping[str, Counterpart] = {
     "tf.contrib.layers.xavier_initializer": Counterpart(
         "keras.initializers.GlorotUniform",
-        {"uniform": By(rules.uniform, "`False`: `GlorotNormal`"), **_SEED},
+        {"uniform": By(rules.uniform), **_SEED},
     ),
     "tf.glorot_uniform_initializer": Counterpart(
         "keras.initializers.GlorotUniform", _SEED
@@ -102,7 +104,7 @@ INITIALIZERS: Mapping[str, Counterpart] = {
         {
             "scale": SAME,
             "mode": SAME,
-            "distribution": By(rules.distribution, "`normal`: `truncated_normal`"),
+            "distribution": By(rules.distribution),
             **_SEED,
         },
     ),
@@ -112,7 +114,7 @@ REGULARIZERS: Mapping[str, Counterpart] = {
     "tf.contrib.layers.l2_regularizer": Counterpart(
         "keras.regularizers.L2",
         {
-            "scale": By(rules.half, "half of it, as `l2`"),
+            "scale": By(rules.half, float),
             "scope": Dropped("a name of the graph"),
         },
     ),
@@ -196,9 +198,7 @@ POLICIES: Mapping[str, Counterpart] = {
         f"{_POLICIES}.piecewise_constant",
         {
             "learning_rate": SAME,
-            "boundaries": By(
-                rules.boundaries, "in epochs with `num_epochs`, else in steps"
-            ),
+            "boundaries": By(rules.boundaries),
             "decay_rates": SAME,
             "steps_per_epoch": SAME,
         },

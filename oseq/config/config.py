@@ -27,7 +27,7 @@ from oseq.config.rules import broken_rules
 MODES = ("train", "eval", "infer")
 SAVED_NAME = "config.yaml"
 # What each mode of the command line runs, in terms of a config's own three modes.
-_MODES_OF = {
+MODES_OF = {
     "train": ("train",),
     "eval": ("eval",),
     "train_eval": ("train", "eval"),
@@ -37,7 +37,7 @@ _MODES_OF = {
     "average": ("eval",),
     "export": ("infer",),
 }
-CLI_MODES = tuple(_MODES_OF)
+CLI_MODES = tuple(MODES_OF)
 _log = logging.getLogger(__name__)
 
 
@@ -76,7 +76,7 @@ class Config:
         Raises:
           ConfigError: values are missing, unknown or of the wrong kind.
         """
-        params, problems, _ = self.merge(_MODES_OF[mode][0])
+        params, problems, _ = self.merge(MODES_OF[mode][0])
         if problems:
             raise ConfigError(problems)
         return check_params(self.schema, params, f"{mode}_params")
@@ -93,7 +93,7 @@ class Config:
         Raises:
           ConfigError: lists all problems.
         """
-        used = _MODES_OF[mode]
+        used = MODES_OF[mode]
         checked = [each for each in MODES if each in used or self.mode_params.get(each)]
         problems: list[str] = []
         unknown: list[list[str]] = []

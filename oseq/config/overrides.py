@@ -69,6 +69,11 @@ def parse_overrides(arguments: Sequence[str]) -> list[Override]:
     return overrides
 
 
+def read_text(text: str) -> Any:
+    """Returns what a text most likely means where no schema says it."""
+    return _readings(text, Param(None, "any value"))[0]
+
+
 def apply_override(component: Any, params: dict[str, Any], override: Override) -> None:
     """Sets one value in ``params``, in place.
 

@@ -1,4 +1,5 @@
-# GNMT: without Horovod, and with the optimizers of TensorFlow's contrib.
+# GNMT: without Horovod, with the optimizers of TensorFlow's contrib, and tied to a
+# table whose vectors are smaller than the layers.
 import tensorflow as tf
 from open_seq2seq.data.text2text.text2text import SpecialTextTokens
 from open_seq2seq.decoders import RNNDecoderWithAttention
@@ -42,7 +43,8 @@ base_params = run(
     },
     decoder=RNNDecoderWithAttention,
     decoder_params={
-        "tgt_emb_size": 16,
+        "tgt_emb_size": 12,
+        "weight_tied": True,
         "attention_type": "gnmt_v2",
         "attention_layer_size": 16,
         "core_cell": tf.nn.rnn_cell.LSTMCell,

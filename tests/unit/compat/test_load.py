@@ -4,7 +4,7 @@ import pytest
 
 from oseq.compat.load import load_old_config
 from oseq.config.params import ConfigError
-from tests.unit.compat.old import load
+from tests.unit.compat.old import IMPORTS, load
 
 TRANSFORMER = """
 base_params = dict(
@@ -131,13 +131,13 @@ def test_settings_of_native_keys_win_over_all_dicts(tmp_path):
         tmp_path,
         TRANSFORMER,
         "--search_params/beam_size=2",
-        "--data_layer_params/max_length=9",
+        "--encoder_params/hidden_size=16",
         "--ema_decay=0.9",
     )
 
     params = config.params("infer")
     assert params["search_params"]["beam_size"] == 2
-    assert params["data_layer_params"]["max_length"] == 9
+    assert params["encoder_params"]["hidden_size"] == 16
     assert params["ema_decay"] == 0.9
 
 
@@ -147,13 +147,140 @@ def test_settings_of_old_keys_are_translated_and_win_as_well(tmp_path):
         TRANSFORMER,
         "--decoder_params/beam_size=3",
         "--optimizer_params/beta1=0.5",
-        "--encoder_params/pad_embeddings_2_eight=True",
+        "--encoder_params/pad_embeddings_2_eight=true",
+        "--data_layer_params/max_length=56",
+        "--data_layer_params/shuffle=false",
     )
 
     for mode in ("train", "infer"):
         assert config.params(mode)["search_params"]["beam_size"] == 3
     assert config.params("train")["optimizer_params"]["beta_1"] == 0.5
-    assert config.params("train")["data_layer_params"]["pad_vocab_to_eight"] is True
+    data = config.params("train")["data_layer_params"]
+    assert data["pad_vocab_to_eight"] is True
+    assert data["max_length"] == [56, 55]
+    assert data["shuffle"] is False
+
+
+def test_what_the_command_line_sets_is_named_by_its_flag(tmp_path):
+    _, notes = load(tmp_path, TRANSFORMER, "--decoder_params/beam_size=3")
+
+    assert [note for note in notes if "beam_size" in note] == [
+        "--decoder_params/beam_size: -> search_params/beam_size"
+    ]
+
+
+def test_a_setting_reaches_only_the_modes_whose_class_knows_it(tmp_path):
+    config, _ = load(
+        tmp_path,
+        """
+        base_params = dict(decoder=RNNDecoderWithAttention)
+        infer_params = dict(decoder=BeamSearchRNNDecoderWithAttention)
+        """,
+        "--decoder_params/beam_width=4",
+        "--decoder_params/weight_tied=True",
+    )
+
+    assert "beam_size" not in config.merge("train")[0]["search_params"]
+    infer = config.merge("infer")[0]
+    assert infer["search_params"]["beam_size"] == 4
+    assert infer["decoder_params"] == {"tie_embeddings": True}
+
+
+def test_the_size_of_a_batch_is_in_the_files_unit(tmp_path):
+    config, _ = load(
+        tmp_path,
+        "base_params = dict(data_layer=TransformerDataLayer, batch_size_per_gpu=4096)",
+        "--batch_size_per_gpu=2048",
+    )
+
+    params, problems, unknown = config.merge("train")
+    assert params["batch_tokens_per_gpu"] == 2048
+    assert "batch_size_per_gpu" not in params
+    assert problems == unknown == []
+
+
+def test_rules_see_what_the_command_line_sets(tmp_path):
+    config, _ = load(
+        tmp_path,
+        """
+        base_params = dict(
+            num_gpus=4, lr_policy=lr_policies.cosine_decay,
+            lr_policy_params={"learning_rate": 1.0, "min_lr": 0.1})
+        """,
+        "--use_horovod=true",
+        "--lr_policy_params/learning_rate=2.0",
+    )
+
+    params = config.merge("train")[0]
+    assert params["use_horovod"] is True
+    assert "num_gpus" not in params
+    assert params["lr_policy_params"] == {"learning_rate": 2.0, "min_lr": 0.2}
+
+
+def test_the_command_line_may_name_an_optimizer_of_tensorflow_1s(tmp_path):
+    config, _ = load(
+        tmp_path,
+        TRANSFORMER,
+        "--optimizer_params/decay=0.5",
+        "--optimizer=RMSProp",
+    )
+
+    params = config.merge("train")[0]
+    assert params["optimizer"] == "RMSprop"
+    assert params["optimizer_params"] == {"rho": 0.5, "epsilon": 1e-10}
+
+
+def test_a_setting_in_what_is_no_dict(tmp_path):
+    with pytest.raises(ConfigError, match="beta1: optimizer_params holds 3, not a"):
+        load(
+            tmp_path,
+            "base_params = dict(optimizer='Adam', optimizer_params=3)",
+            "--optimizer_params/beta1=0.5",
+        )
+
+
+MISTAKE = TRANSFORMER + "infer_params['decoder_params']['beam_widht'] = 3\n"
+
+
+def test_a_mistake_in_params_that_are_not_used_is_a_note(tmp_path):
+    file = tmp_path / "old.py"
+    file.write_text(IMPORTS + MISTAKE)
+
+    config, notes = load_old_config(file, modes=("train", "eval"))
+
+    config.check("train")
+    (note,) = [note for note in notes if "beam_widht" in note]
+    assert note.startswith("infer_params/decoder_params/beam_widht: unknown key")
+    assert note.endswith("(not used now)")
+    with pytest.raises(ConfigError, match="infer_params/decoder_params/beam_widht"):
+        load_old_config(file, modes=("infer",))
+
+
+def test_calls_that_do_nothing_any_more_are_notes(tmp_path):
+    text = "tf.set_random_seed(17)\ntf.logging.set_verbosity(0)\n"
+
+    _, notes = load(tmp_path, text + TRANSFORMER)
+
+    assert notes[:2] == [
+        "tf.set_random_seed(...): does nothing here; random_seed decides about all "
+        "numbers",
+        "tf.logging.set_verbosity(...): does nothing here",
+    ]
+
+
+def test_a_function_of_the_file_that_calls_what_is_gone_says_so(tmp_path):
+    text = "policy = lambda global_step: tf.train.no_such_decay(global_step)\n"
+    config, _ = load(
+        tmp_path,
+        text
+        + TRANSFORMER.replace(
+            'lr_policies.fixed_lr,\n    lr_policy_params={"learning_rate": 0.1}',
+            "policy",
+        ),
+    )
+
+    with pytest.raises(ConfigError, match="tf.train.no_such_decay has no counterpart"):
+        config.params("train")["lr_policy"](1)
 
 
 def test_settings_that_nobody_knows_get_the_usual_answer(tmp_path):

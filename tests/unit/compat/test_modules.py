@@ -7,6 +7,7 @@ import tensorflow as real
 
 from oseq.compat.modules import old_modules
 from oseq.compat.symbols import Derived, Symbol, name_of
+from oseq.config.params import ConfigError
 
 
 def run(text: str) -> dict:
@@ -95,13 +96,27 @@ def test_ids_of_special_tokens_are_numbers():
     )
 
     assert names["ids"] == [0, 1, 2, 3]
+    assert names["S"].to_string(names["S"].S_ID.value) == "<S>"
     assert (names["PAD_ID"], names["EOS_ID"]) == (0, 1)
 
 
-def test_calls_of_what_is_gone_do_no_harm():
-    names = run("tf.logging.set_verbosity(tf.logging.ERROR)\nx = tf.app.flags.FLAGS")
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [("text2text", "SpecialTextTokens"), ("tokenizer", "EOS_ID")],
+)
+def test_values_come_with_all_of_their_module(module, name):
+    assert name in run(f"from open_seq2seq.data.text2text.{module} import *")
+
+
+def test_calls_of_what_is_gone_do_no_harm_while_the_file_runs():
+    names = run(
+        "tf.logging.set_verbosity(tf.logging.ERROR)\nx = tf.app.flags.FLAGS\n"
+        "later = lambda: tf.layers.dense(1)"
+    )
 
     assert isinstance(names["x"], Symbol)
+    with pytest.raises(ConfigError, match=r"tf\.layers\.dense has no counterpart"):
+        names["later"]()
 
 
 def test_a_class_may_be_derived_from_an_old_one():

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from oseq.compat.experiment import EXPERIMENT
+from oseq.compat.load import load_old_config
 from oseq.compat.modules import old_modules
 from oseq.compat.rows import Class, Counterpart, Nested, ParamsOf, Renamed, Row, Same
 from oseq.compat.symbols import name_of
@@ -57,7 +58,7 @@ def test_an_experiment_has_the_keys_that_rows_promise():
 
 
 def test_settings_that_come_with_a_class_exist():
-    keys = set(schema_of(Experiment(Text2Text))) | {"epsilon"}
+    keys = set(schema_of(Experiment(Text2Text))) | {"epsilon", "forget_bias"}
 
     paths = [path for each in COUNTERPARTS.values() for path in each.sets]
     paths += [
@@ -116,6 +117,30 @@ def test_an_old_config_that_runs_has_every_key_of_its_classes(name, used):
 
 def test_an_old_config_that_runs_has_every_key_of_an_experiment(used):
     assert {key for key in EXPERIMENT if ("", key) not in used} == set()
+
+
+@pytest.mark.parametrize(
+    "file", [file for file in OLD_CONFIGS.glob("*.py") if file.name != "old_toy.py"]
+)
+def test_each_mode_is_what_its_dicts_say_together(file, tmp_path):
+    """Nothing of the base is left over in a mode that would not have it by itself."""
+    flat = tmp_path / file.name
+    flat.write_text(
+        file.read_text()
+        + """
+from oseq.config.merging import merge
+
+if "infer_params" not in globals():
+    infer_params = interactive_infer_params
+for mode in (train_params, eval_params, infer_params):
+    mode.update(merge(base_params, dict(mode), "", []))
+base_params = {}
+"""
+    )
+    config, one_by_one = (load_old_config(each).config for each in (file, flat))
+
+    for mode in ("train", "eval", "infer"):
+        assert config.params(mode) == one_by_one.params(mode)
 
 
 def page() -> str:

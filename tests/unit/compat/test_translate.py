@@ -11,6 +11,9 @@ from oseq.layers.recurrent import GRU, LSTM
 from oseq.optimizers import lr_policies
 from tests.unit.compat.old import load
 
+TEXT = "data_layer=ParallelTextDataLayer"
+RECORDS = "data_layer=TransformerDataLayer"
+
 
 def base(folder, text, *arguments):
     """Returns the native base params."""
@@ -228,7 +231,6 @@ def test_boundaries_are_in_epochs_where_the_run_is(tmp_path):
         ("nn.rnn_cell.LSTMCell", LSTM),
         ("nn.rnn_cell.BasicLSTMCell", LSTM),
         ("contrib.rnn.LSTMCell", LSTM),
-        ("contrib.cudnn_rnn.CudnnLSTM", LSTM),
         ("nn.rnn_cell.GRUCell", GRU),
         ("contrib.rnn.GRUCell", GRU),
     ],
@@ -244,16 +246,31 @@ def test_cells(tmp_path, cell, native):
     assert found["core_cell_params"] == {"num_units": 8}
 
 
-def test_cudnns_encoder_says_its_cell_in_other_words(tmp_path):
+def test_cudnns_biases_begin_with_zeros(tmp_path):
+    found = base(
+        tmp_path,
+        "base_params = dict(encoder=GNMTLikeEncoderWithEmbedding, encoder_params=dict("
+        "core_cell=tf.contrib.cudnn_rnn.CudnnLSTM, core_cell_params={'num_units': 8}))",
+    )["encoder_params"]
+
+    assert found["core_cell"] is LSTM
+    assert found["core_cell_params"] == {"num_units": 8, "forget_bias": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("kind", "cell", "params"),
+    [("gru", GRU, {}), ("lstm", LSTM, {"forget_bias": 0.0})],
+)
+def test_cudnns_encoder_says_its_cell_in_other_words(tmp_path, kind, cell, params):
     found = base(
         tmp_path,
         "base_params = dict(encoder=GNMTLikeEncoderWithEmbedding_cuDNN, encoder_params="
-        "dict(encoder_cell_type='gru', encoder_cell_units=8, src_emb_size=4))",
+        f"dict(encoder_cell_type='{kind}', encoder_cell_units=8, src_emb_size=4))",
     )["encoder_params"]
 
     assert found == {
-        "core_cell": GRU,
-        "core_cell_params": {"num_units": 8},
+        "core_cell": cell,
+        "core_cell_params": {"num_units": 8, **params},
         "src_emb_size": 4,
     }
 
@@ -272,12 +289,9 @@ def test_a_recurrent_decoder_shares_no_table_with_its_encoder(tmp_path):
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [
-        ("luong", {"luong_scale": False, "decoder_use_skip_connections": False}),
-        (
-            "bahdanau",
-            {"bahdanau_normalize": False, "decoder_use_skip_connections": False},
-        ),
-        ("gnmt_v2", {"decoder_use_skip_connections": True}),
+        ("luong", {"luong_scale": False}),
+        ("bahdanau", {"bahdanau_normalize": False}),
+        ("gnmt_v2", {}),
     ],
 )
 def test_each_attention_has_its_own_keys(tmp_path, kind, expected):
@@ -288,7 +302,11 @@ def test_each_attention_has_its_own_keys(tmp_path, kind, expected):
         "decoder_use_skip_connections=False))",
     )["decoder_params"]
 
-    fixed = {"tie_embeddings": False, "attention_type": kind}
+    fixed = {
+        "tie_embeddings": False,
+        "attention_type": kind,
+        "decoder_use_skip_connections": False,
+    }
     assert found == expected | fixed
 
 
@@ -366,10 +384,10 @@ def test_data_of_each_mode(tmp_path):
     layer = config.mode_params["train"]["data_layer"]
     assert config.base_params["data_layer_params"] == {
         "source_file": "a",
-        "target_file": "b",
         "use_start_token": True,
     }
     assert config.mode_params["train"]["data_layer_params"] == {
+        "target_file": "b",
         "shuffle": True,
         "repeat": True,
     }
@@ -391,14 +409,51 @@ def test_batches_of_tokens(tmp_path):
         """,
     )
 
-    assert config.base_params["batch_tokens_per_gpu"] == 4096
-    assert "eval_batch_size_per_gpu" not in config.base_params
+    assert config.mode_params["train"] == {"batch_tokens_per_gpu": 4096}
     assert config.mode_params["eval"] == {"batch_tokens_per_gpu": 512}
     assert config.mode_params["infer"] == {
         "batch_size_per_gpu": 4096,
-        "batch_tokens_per_gpu": None,
         "eval_batch_size_per_gpu": 512,
     }
+    assert not [key for key in config.base_params if key.startswith("batch_")]
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        "batch_size_per_gpu=4096, eval_batch_size_per_gpu=512",
+        "eval_batch_size_per_gpu=512, batch_size_per_gpu=4096",
+    ],
+)
+def test_the_order_of_keys_does_not_matter(tmp_path, sizes):
+    config, _ = load(tmp_path, f"base_params = dict({sizes}, {RECORDS})")
+
+    tokens = {
+        mode: config.merge(mode)[0]["batch_tokens_per_gpu"]
+        for mode in ("train", "eval", "infer")
+    }
+    assert tokens == {"train": 4096, "eval": 512, "infer": 512}
+
+
+def test_a_mode_is_not_left_with_what_belongs_to_the_bases_choice(tmp_path):
+    """Of a policy or an optimizer that the mode replaces."""
+    config, _ = load(
+        tmp_path,
+        """
+        base_params = dict(
+            optimizer="Adam", lr_policy=lr_policies.piecewise_constant,
+            lr_policy_params={
+                "learning_rate": 1.0, "boundaries": [2], "decay_rates": [0.1]})
+        train_params = dict(
+            num_epochs=5, optimizer="Momentum", optimizer_params={"momentum": 0.9})
+        """,
+    )
+
+    train, eval_ = (config.merge(mode)[0] for mode in ("train", "eval"))
+    assert train["optimizer_params"] == {"momentum": 0.9}
+    assert "steps_per_epoch" not in train["lr_policy_params"]
+    assert eval_["optimizer_params"] == {"epsilon": 1e-8}
+    assert eval_["lr_policy_params"]["steps_per_epoch"] == 1
 
 
 @pytest.mark.parametrize(("repeat", "expected"), [(-1, True), (1, False), (3, True)])
@@ -420,8 +475,8 @@ def test_padded_embeddings_are_a_padded_vocabulary(tmp_path):
     found = base(tmp_path, text.format(params, ""))
     records = base(tmp_path, text.format(params, ", data_layer=TransformerDataLayer"))
 
-    assert found["data_layer_params"] == {"pad_vocab_to_eight": True}
-    assert "data_layer_params" not in records
+    for params in (found, records):
+        assert params["data_layer_params"] == {"pad_vocab_to_eight": True}
 
 
 @pytest.mark.parametrize(
@@ -528,6 +583,33 @@ def test_norm_params(tmp_path, norm, expected):
             "encoder_params/encoder_cell_type: 'slstm': the cells are lstm, gru",
         ),
         ("max_setps=3", "max_setps: unknown key; did you mean max_steps?"),
+        (f"{TEXT}, data_layer_params={{'max_length': None}}", "max_length: expected"),
+        (f"{TEXT}, data_layer_params={{'max_length': '56'}}", "number, got '56'"),
+        (f"{RECORDS}, data_layer_params={{'repeat': 'x'}}", "repeat: expected a whole"),
+        (
+            "regularizer=tf.contrib.layers.l2_regularizer, "
+            "regularizer_params={'scale': None}",
+            "regularizer_params/scale: expected a number, got None",
+        ),
+        (
+            "encoder=TransformerEncoder, encoder_params={'norm_params': 'batch_norm'}",
+            "encoder_params/norm_params: expected a dict, got 'batch_norm'",
+        ),
+        (
+            "encoder=TransformerEncoder, encoder_params=[1]",
+            "encoder_params: expected a dict, got [1]",
+        ),
+        (f"{RECORDS}, data_layer_params=[1]", "data_layer_params: expected a dict"),
+        (
+            "lr_policy=lr_policies.cosine_decay, lr_policy_params={'min_lr': 'low'}",
+            "lr_policy_params/min_lr: expected a number, got 'low'",
+        ),
+        ("summaries=3", "summaries: expected a list or None, got 3"),
+        (
+            "encoder=GNMTLikeEncoderWithEmbedding_cuDNN, "
+            "encoder_params=dict(encoder_cell_type=['lstm'])",
+            "encoder_cell_type: expected a string, got ['lstm']",
+        ),
         (
             "encoder=GNMTLikeEncoderWithEmbedding, encoder_params=dict("
             "core_cell=tf.contrib.rnn.GLSTMCell)",
@@ -545,6 +627,18 @@ def test_what_has_no_counterpart_is_refused_with_its_key(tmp_path, params, probl
 
     assert problem in found
     assert found.startswith("base_params/")
+
+
+@pytest.mark.parametrize("entries", ["", ", conv_nchannels_kwidth=None"])
+def test_a_missing_list_is_the_schemas_to_report(tmp_path, entries):
+    config, _ = load(
+        tmp_path,
+        "base_params = dict(encoder=ConvS2SEncoder, "
+        f"encoder_params=dict(encoder_layers=3{entries}))",
+    )
+
+    with pytest.raises(ConfigError, match="encoder_params/conv_nchannels_kwidth"):
+        config.params("train")
 
 
 def test_classes_derived_from_openseq2seqs_are_refused(tmp_path):
