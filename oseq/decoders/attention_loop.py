@@ -10,8 +10,9 @@ import tensorflow as tf
 from oseq.layers.composite import Composite
 from oseq.layers.dropout import Dropout
 from oseq.layers.linear import Linear, add_bias
-from oseq.layers.recurrent import RecurrentLayer, State
+from oseq.layers.recurrent import RecurrentLayer
 from oseq.layers.recurrent_attention import Memory, RecurrentAttention
+from oseq.layers.recurrent_cudnn import State
 from oseq.layers.step_loop import Factor, Product, product_with, run_steps
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from oseq.config.params import ConfigError
 from oseq.decoders.attention_loop import AttentionLoop
 from oseq.layers.composite import Composite
 from oseq.layers.dropout import Dropout
@@ -114,7 +115,8 @@ class GNMTStack(AttentionStack):
       new_context: they read the context that the bottom layer's output was answered
         with, as in ``gnmt_v2``; False: the one before, as in ``gnmt``.
       skip: from the third layer on add what came from below to the output (section
-        3.1).
+        3.1). To outputs of another size their first inputs are added, for what came
+        from below stands before the context there.
       input_rate, output_rate: of dropout before and after each layer.
     """
 
@@ -133,7 +135,7 @@ class GNMTStack(AttentionStack):
         super().__init__(name=name, dtype=dtype, autocast=False)
         self.loop = loop
         self.new_context = new_context
-        self.output_size = loop.layers[0].num_units
+        self.output_size = [*loop.layers, *upper][-1].num_units
         self.upper = [
             _UpperLayer(
                 layer,
@@ -149,8 +151,10 @@ class GNMTStack(AttentionStack):
     def build(self, token_size: int, source_size: int, value_size: int) -> None:
         """See the base."""
         super().build(token_size, source_size, value_size)
+        below_size = self.loop.layers[0].num_units
         for layer in self.upper:
-            layer.build(value_size)
+            layer.build(below_size, value_size)
+            below_size = layer.cell.num_units
 
     def call(
         self, vectors: tf.Tensor, memory: Memory, training: bool = False
@@ -202,9 +206,16 @@ class _UpperLayer(Composite):
         self.input_dropout = Dropout(input_rate, name="input_dropout", dtype=dtype)
         self.output_dropout = Dropout(output_rate, name="output_dropout", dtype=dtype)
 
-    def build(self, value_size: int) -> None:
+    def build(self, below_size: int, value_size: int) -> None:
         """Makes the weights; not called by Keras, which does not know the sizes."""
-        self.cell.build((None, self.cell.num_units + value_size))
+        size = below_size + value_size
+        if self.skip and self.cell.num_units > size:
+            raise ConfigError(
+                f"decoder_use_skip_connections: {size} inputs of the topmost layer "
+                f"cannot be added to its {self.cell.num_units} outputs; set it or "
+                "tie_embeddings to False, or tgt_emb_size to num_units"
+            )
+        self.cell.build((None, size))
         self.input_dropout.build(None)
         self.output_dropout.build(None)
 
@@ -215,10 +226,15 @@ class _UpperLayer(Composite):
         inputs = tf.concat([below, context], axis=-1)
         outputs, _ = self.cell(self.input_dropout(inputs, training=training))
         outputs = self.output_dropout(outputs, training=training)
-        return below + outputs if self.skip else outputs
+        return self._with_residual(outputs, inputs)
 
     def step(self, below: tf.Tensor, context: tf.Tensor, state: Any):
         """One position of ``call``: [N, ...]. Returns: [N, H], and the new state."""
         inputs = tf.concat([below, context], axis=-1)
         outputs, state = self.cell.step(inputs, state)
-        return below + outputs if self.skip else outputs, state
+        return self._with_residual(outputs, inputs), state
+
+    def _with_residual(self, outputs: tf.Tensor, inputs: tf.Tensor) -> tf.Tensor:
+        if not self.skip:
+            return outputs
+        return outputs + inputs[..., : self.cell.num_units]

@@ -71,11 +71,10 @@ class ConvS2SDecoder(TokenDecoder):
         super().__init__(params, spec, policy, embedding, name=name)
         sizes = layer_sizes(self.params)
         check_alignment_layer(self.params, len(sizes))
+        self.num_attending_layers = len(sizes)
         self.size = self.params["tgt_emb_size"]
         output_size = self.params["out_emb_size"] or self.size
-        self.set_tables(
-            self.size, output_size, scaled=False, initializer=TABLE_INITIALIZER
-        )
+        self.set_tables(self.size, output_size, TABLE_INITIALIZER)
         self.input_layer = self._make_input(policy)
         options = map_options(self.params, self.weight_options)
         self.key_map, self.value_map = (

@@ -25,7 +25,13 @@ class Decoder(LayerComponent):
     Args:
       params, spec, policy: see ``LayerComponent``.
       embedding: a table of target tokens to share; None makes the decoder's own.
+
+    Attributes:
+      num_attending_layers: how many layers attend to the source, where an encoder may
+        have to know it.
     """
+
+    num_attending_layers: int | None = None
 
     def __init__(
         self,

@@ -22,7 +22,7 @@ from oseq.decoders.attention_stacks import (
     InputFeedingStack,
 )
 from oseq.decoders.token_decoder import TokenDecoder
-from oseq.encoders.rnn_params import CELL_PARAMS, keep_prob, num_units_of
+from oseq.encoders.rnn_params import CELL_PARAMS, keep_prob, make_cell, num_units_of
 from oseq.layers.linear import Linear
 from oseq.layers.recurrent import RecurrentLayer
 from oseq.layers.recurrent_attention import (
@@ -39,7 +39,9 @@ class RNNDecoderWithAttention(TokenDecoder):
     """Recurrent layers with attention, in one of four wirings (``attention_type``).
 
     - ``bahdanau``, ``luong``: attention after all layers, see ``InputFeedingStack``;
-    - ``gnmt``, ``gnmt_v2``: attention of the bottom layer, see ``GNMTStack``.
+    - ``gnmt``, ``gnmt_v2``: attention of the bottom layer, see ``GNMTStack``. With
+      ``tie_embeddings`` the topmost layer has ``tgt_emb_size`` units, whatever the
+      others have, for its outputs are what the table of tokens scores with.
 
     It begins with states of zeros, so that any encoder fits.
     """
@@ -56,9 +58,7 @@ class RNNDecoderWithAttention(TokenDecoder):
         super().__init__(params, spec, policy, embedding, name=name)
         self._check_attention()
         self.stack = self._make_stack(policy)
-        self.set_tables(
-            self.params["tgt_emb_size"], self.stack.output_size, scaled=False
-        )
+        self.set_tables(self.params["tgt_emb_size"], self.stack.output_size)
 
     @staticmethod
     def get_required_params() -> dict[str, Param]:
@@ -77,7 +77,8 @@ class RNNDecoderWithAttention(TokenDecoder):
             "decoder_use_skip_connections": Param(
                 bool,
                 "add the input of each layer but the first to its output; in gnmt and "
-                "gnmt_v2 of each but the first two",
+                "gnmt_v2 of each but the first two, whose input is what comes from "
+                "below and, where that is too small, the context",
             ),
         }
 
@@ -85,6 +86,12 @@ class RNNDecoderWithAttention(TokenDecoder):
     def get_optional_params() -> dict[str, Param]:
         return {
             **TokenDecoder.get_optional_params(),
+            "tie_embeddings": Param(
+                bool,
+                "score tokens with the table that looks them up; in gnmt and gnmt_v2 "
+                "the topmost layer has tgt_emb_size units then",
+                True,
+            ),
             **CELL_PARAMS,
             "bahdanau_normalize": Param(
                 bool, "normalize bahdanau's weights; None: gnmt and gnmt_v2 do"
@@ -159,14 +166,14 @@ class RNNDecoderWithAttention(TokenDecoder):
             "output_rate": 1.0 - params["decoder_dp_output_keep_prob"],
         }
         kind = params["attention_type"]
+        sizes = [num_units_of(params)] * params["decoder_layers"]
+        if kind in _GNMT and params["tie_embeddings"]:
+            sizes[-1] = params["tgt_emb_size"]
         layers = [
-            params["core_cell"](
-                **params["core_cell_params"],
-                **self.weight_options,
-                name=f"layer_{i}",
-                dtype=policy,
+            make_cell(
+                params, self.weight_options, f"layer_{i}", policy, num_units=num_units
             )
-            for i in range(params["decoder_layers"])
+            for i, num_units in enumerate(sizes)
         ]
         if kind in _GNMT:
             loop = self._make_loop(layers[:1], None, options, policy)

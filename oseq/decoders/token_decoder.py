@@ -35,7 +35,6 @@ class TokenDecoder(AutoregressiveDecoder):
         self,
         embedding_size: int,
         output_size: int,
-        scaled: bool = True,
         initializer: keras.initializers.Initializer | None = None,
     ) -> None:
         """Makes the tables that are not shared; for constructors.
@@ -43,7 +42,6 @@ class TokenDecoder(AutoregressiveDecoder):
         Args:
           embedding_size: of the vectors of tokens.
           output_size: of the vectors that logits are made of.
-          scaled: see ``TokenEmbedding``; says nothing of a table that is shared.
           initializer: of the table that looks tokens up, where the user names none;
             None: the table's own.
 
@@ -51,9 +49,7 @@ class TokenDecoder(AutoregressiveDecoder):
           ConfigError: a table cannot serve both purposes, as their sizes differ.
         """
         if self.embedding is None:
-            self.embedding = self._make_table(
-                "embedding", embedding_size, scaled, initializer
-            )
+            self.embedding = self._make_table("embedding", embedding_size, initializer)
         if self.embedding.hidden_size != embedding_size:
             raise ConfigError(
                 "the encoder's embedding cannot be the decoder's: their sizes are "
@@ -102,13 +98,11 @@ class TokenDecoder(AutoregressiveDecoder):
         self,
         name: str,
         size: int,
-        scaled: bool = True,
         initializer: keras.initializers.Initializer | None = None,
     ) -> TokenEmbedding:
         return TokenEmbedding(
             self.spec.target_vocab_size,
             size,
-            scaled=scaled,
             initializer=self.weight_options["initializer"] or initializer,
             regularizer=self.weight_options["regularizer"],
             name=name,

@@ -37,6 +37,7 @@ class ConvS2SEncoder(Encoder):
         name: str = "convs2s_encoder",
     ):
         super().__init__(params, spec, policy, name=name)
+        self.num_attending_layers = self.params["att_layer_num"]
         sizes = layer_sizes(self.params)
         options = map_options(self.params, self.weight_options)
         keep_prob = self.params["embedding_dropout_keep_prob"]
@@ -44,7 +45,6 @@ class ConvS2SEncoder(Encoder):
         self.embedding = TokenEmbedding(
             spec.source_vocab_size,
             size,
-            scaled=False,
             **table_options(self.weight_options),
             name="embedding",
             dtype=policy,

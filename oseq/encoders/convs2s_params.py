@@ -50,7 +50,8 @@ OPTIONAL_PARAMS = {
     ),
     "init_var": Param(
         float,
-        "standard deviation of kernels at the start; None: by their fan-in",
+        "standard deviation of kernels at the start, whatever initializer makes the "
+        "tables; None: by initializer or, without one, their fan-in",
         above=0,
     ),
 }

@@ -14,9 +14,11 @@ class Encoder(LayerComponent):
 
     Attributes:
       embedding: the table of source tokens, for decoders that share it; or None.
+      num_attending_layers: layers of the decoder, where it matters how many there are.
     """
 
     embedding: TokenEmbedding | None = None
+    num_attending_layers: int | None = None
 
     @abc.abstractmethod
     def call(self, source: Source, training: bool = False) -> EncoderOutput:

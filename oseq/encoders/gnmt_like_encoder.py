@@ -10,6 +10,7 @@ import tensorflow as tf
 from oseq.config.params import Param
 from oseq.contracts import DataSpec
 from oseq.encoders.rnn_encoder import RNNEncoder
+from oseq.encoders.rnn_params import make_cell
 from oseq.encoders.rnn_stack import RNNLayer, reverse
 
 
@@ -29,9 +30,8 @@ class GNMTLikeEncoderWithEmbedding(RNNEncoder):
         name: str = "gnmt_like_encoder",
     ):
         super().__init__(params, spec, policy, name=name)
-        cell, arguments = self.params["core_cell"], self.params["core_cell_params"]
         self.forward, self.backward = (
-            cell(**arguments, **self.weight_options, name=direction, dtype=policy)
+            make_cell(self.params, self.weight_options, direction, policy)
             for direction in ("forward", "backward")
         )
         self.stack = [

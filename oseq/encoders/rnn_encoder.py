@@ -1,4 +1,4 @@
-"""What recurrent encoders have in common: unscaled token vectors go in."""
+"""What recurrent encoders have in common."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ class RNNEncoder(Encoder):
         self.embedding = TokenEmbedding(
             spec.source_vocab_size,
             self.params["src_emb_size"],
-            scaled=False,
             **self.weight_options,
             name="embedding",
             dtype=policy,

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from oseq.component import LayerComponent
-from oseq.config.params import ConfigError, Param
-from oseq.layers.recurrent import LSTM
+from oseq.config.params import ConfigError, Param, problem_of_value
+from oseq.layers.recurrent import LSTM, RecurrentLayer
 
 CELL_PARAMS = {
     "core_cell": Param(type, "class of each recurrent layer: LSTM, GRU", default=LSTM),
@@ -39,9 +39,51 @@ SKIP_PARAMS = {
 }
 
 
+_NUM_UNITS = Param(int, "size of what each layer puts out", minimum=1)
+
+
+def make_cell(
+    params: Mapping[str, Any],
+    weight_options: Mapping[str, Any],
+    name: str,
+    policy: str,
+    **changes: Any,
+) -> RecurrentLayer:
+    """Returns one recurrent layer of an encoder or decoder.
+
+    Args:
+      params: the encoder's or decoder's.
+      weight_options: its ``initializer`` and ``regularizer``.
+      name: of the layer.
+      policy: of the layer.
+      changes: what differs of ``core_cell_params``.
+
+    Raises:
+      ConfigError: as ``num_units_of``.
+    """
+    num_units_of(params)
+    arguments = {**params["core_cell_params"], **changes}
+    return params["core_cell"](**arguments, **weight_options, name=name, dtype=policy)
+
+
 def num_units_of(params: Mapping[str, Any]) -> int:
-    """Returns the size of what each layer puts out."""
-    return params["core_cell_params"]["num_units"]
+    """Returns the size of what each layer puts out.
+
+    Raises:
+      ConfigError: ``core_cell`` is no recurrent layer, or it has no such size.
+    """
+    cell, arguments = params["core_cell"], params["core_cell_params"]
+    if not issubclass(cell, RecurrentLayer):
+        raise ConfigError(
+            f"core_cell: {cell.__module__}.{cell.__name__} is no RecurrentLayer, as "
+            "LSTM and GRU of oseq.layers.recurrent are"
+        )
+    if "num_units" not in arguments:
+        raise ConfigError(f"core_cell_params/num_units: missing; {_NUM_UNITS.meaning}")
+    problem = problem_of_value(_NUM_UNITS, True, arguments["num_units"])
+    if problem:
+        raise ConfigError(f"core_cell_params/num_units: {problem}")
+    return arguments["num_units"]
 
 
 def check_skip_connections(params: Mapping[str, Any]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from oseq.encoders.rnn_params import make_cell
 from oseq.layers.composite import Composite
 from oseq.layers.dropout import Dropout
 
@@ -30,9 +31,7 @@ class RNNLayer(Composite):
         dtype: str,
     ):
         super().__init__(name=name, dtype=dtype)
-        self.cell = params["core_cell"](
-            **params["core_cell_params"], **weight_options, name="cell", dtype=dtype
-        )
+        self.cell = make_cell(params, weight_options, "cell", dtype)
         self.input_dropout = Dropout(
             1.0 - params["encoder_dp_input_keep_prob"],
             name="input_dropout",

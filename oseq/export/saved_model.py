@@ -55,7 +55,9 @@ def export_saved_model(
             for name in ("translate", "translate_ids")
         }
         signatures = {**functions, "serving_default": functions["translate"]}
-        tf.saved_model.save(translator, str(folder), signatures)
+        # Gradients have no place here, and those of recurrent loops cannot be saved.
+        options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
+        tf.saved_model.save(translator, str(folder), signatures, options)
     return {
         "signatures": {
             name: {

@@ -37,10 +37,10 @@ def masked_softmax(scores: tf.Tensor, mask: tf.Tensor | None) -> tf.Tensor:
 
 
 class KeyValue(NamedTuple):
-    """Keys and values, split into heads."""
+    """Keys and values: [B, A, S, D], or [B, S, D] where there is but one head."""
 
-    key: tf.Tensor  # [B, A, S, D]
-    value: tf.Tensor  # [B, A, S, D]
+    key: tf.Tensor
+    value: tf.Tensor
 
 
 class _MultiHeadAttention(Composite):

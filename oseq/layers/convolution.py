@@ -8,6 +8,7 @@ import keras
 import tensorflow as tf
 
 from oseq.layers.linear import add_bias
+from oseq.layers.weight_norm import norm
 
 Scales: TypeAlias = tf.Tensor | tuple[()]
 
@@ -62,7 +63,7 @@ class Convolution(keras.layers.Layer):
             self.gain = self.add_weight(
                 name="gain",
                 shape=(self.units,),
-                initializer=lambda shape, dtype: tf.cast(_norm(self.kernel), dtype),
+                initializer=lambda shape, dtype: tf.cast(self._norm(), dtype),
                 regularizer=self.regularizer,
             )
         if self.use_bias:
@@ -118,7 +119,11 @@ class Convolution(keras.layers.Layer):
 
     def _scale(self) -> tf.Tensor:
         """Returns [units] float32, what ``kernel`` is multiplied by."""
-        return tf.cast(self.gain, tf.float32) / _norm(self.kernel)
+        return tf.cast(self.gain, tf.float32) / self._norm()
+
+    def _norm(self) -> tf.Tensor:
+        """Returns [units] float32, the length of each column of the kernel."""
+        return norm(self.kernel, axis=[0, 1])
 
     def _add_bias(self, rows: tf.Tensor, shape: Any) -> tf.Tensor:
         """Args: rows: [B * T, units]; shape: (B, T, ...). Returns: [B, T, units]."""
@@ -133,13 +138,10 @@ def _product(windows: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
     return tf.matmul(tf.reshape(windows, [-1, size]), tf.reshape(kernel, [size, -1]))
 
 
-def _norm(kernel: tf.Tensor) -> tf.Tensor:
-    """Args: kernel: [k, C, units]. Returns: [units] float32, length of each column."""
-    kernel = tf.cast(kernel, tf.float32)
-    # Never 0, so that a column of zeros stays what it is, without NaN.
-    return tf.sqrt(tf.maximum(tf.reduce_sum(tf.square(kernel), axis=[0, 1]), 1e-12))
-
-
 def _is_exact(dtype: tf.DType) -> bool:
-    """Returns whether convolutions sum in float32: CPUs' of float16 do not (K20)."""
-    return dtype != tf.float16 or bool(tf.config.get_visible_devices("GPU"))
+    """Returns whether the kernel's gradient is surely summed in float32 (K20).
+
+    On CPUs that of 16 bits is where oneDNN makes it, which depends on the processor and
+    on TF_ENABLE_ONEDNN_OPTS; one product over windows always does so.
+    """
+    return dtype == tf.float32 or bool(tf.config.get_visible_devices("GPU"))

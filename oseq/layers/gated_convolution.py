@@ -28,9 +28,9 @@ class MapOptions:
     Args:
       normalization_type: of ``NORMALIZATION_TYPES``; None: no normalization.
       activation: of convolutions, see ``GatedConvolution``.
-      deviation: standard deviation of kernels; None: the paper's, see
-        ``NormalizedMap``.
-      initializer: of kernels, instead of a deviation; None: normal numbers.
+      deviation: standard deviation of kernels; None: ``initializer`` makes them.
+      initializer: of kernels without a deviation; None: normal numbers, as published,
+        see ``NormalizedMap``.
       regularizer: as in ``Convolution``.
     """
 
@@ -42,10 +42,10 @@ class MapOptions:
 
     def make_initializer(self, gain: float) -> keras.initializers.Initializer:
         """Returns the initializer of a kernel whose input has 1 / gain of its size."""
-        if self.initializer is not None:
-            return self.initializer
         if self.deviation is not None:
             return keras.initializers.RandomNormal(stddev=self.deviation)
+        if self.initializer is not None:
+            return self.initializer
         return keras.initializers.VarianceScaling(
             gain, mode="fan_in", distribution="untruncated_normal"
         )

@@ -45,4 +45,5 @@ def lineage_mask(lineage: tf.Tensor) -> tf.Tensor:
 
 def zero_padding(inputs: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
     """Args: inputs: [B, T, H]; valid: [B, T] bool. Returns: zero where not valid."""
-    return inputs * tf.cast(valid, inputs.dtype)[:, :, tf.newaxis]
+    # No product, which of inf makes NaN.
+    return tf.where(tf.expand_dims(valid, 2), inputs, tf.zeros([], inputs.dtype))

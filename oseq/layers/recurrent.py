@@ -9,10 +9,9 @@ import keras
 import tensorflow as tf
 
 from oseq.layers import recurrent_cudnn
+from oseq.layers.recurrent_cudnn import State
 from oseq.layers.recurrent_loops import gru_gates, lstm_gates, run_gru, run_lstm
 from oseq.layers.step_loop import Factor, multiply
-
-State = tuple[tf.Tensor, ...]
 
 
 class RecurrentLayer(keras.layers.Layer):
@@ -85,7 +84,7 @@ class RecurrentLayer(keras.layers.Layer):
         return tf.transpose(outputs, [1, 0, 2]), state
 
     def step(self, inputs: tf.Tensor, state: State) -> tuple[tf.Tensor, State]:
-        """Runs one step.
+        """Runs one step of a layer that is built.
 
         Args:
           inputs: [N, I].
@@ -94,8 +93,6 @@ class RecurrentLayer(keras.layers.Layer):
         Returns:
           The output [N, H] and the state after.
         """
-        if not self.built:  # there is no call by Keras
-            self.build(inputs.shape)
         products = multiply(inputs, self.input_factor())
         recurrent = multiply(self.output_of(state), self.recurrent_factor())
         return self.advance(products, recurrent, state)

@@ -1,7 +1,8 @@
 """Attention of recurrent decoders: one query looks at all positions of the source.
 
-Scores and their softmax are float32 under every policy; Keras must not cast what they
-are made of (``autocast``).
+Softmax over the scores is float32 under every policy, and so are additive scores;
+Luong's are products in the compute dtype. Keras must not cast what they are made of
+(``autocast``).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from oseq.layers.attention import masked_softmax
 from oseq.layers.composite import Composite
 from oseq.layers.linear import Linear
 from oseq.layers.step_loop import Factor, Product, product_with
+from oseq.layers.weight_norm import norm
 
 # What attention looks at; leaves [B, ...].
 Memory = Mapping[str, tf.Tensor]
@@ -211,7 +213,7 @@ class _AdditiveScore(keras.layers.Layer):
         self.normalized = normalized
         # A copy: one Keras initializer gives equal weights wherever it is used.
         self.initializer = (
-            initializer.clone() if initializer else keras.initializers.GlorotUniform()
+            initializer.clone() if initializer else keras.initializers.LecunUniform()
         )
         self.regularizer = regularizer
 
@@ -220,7 +222,10 @@ class _AdditiveScore(keras.layers.Layer):
         self.direction = self.add_weight(
             name="vector",
             shape=(self.units,),
-            initializer=self.initializer,
+            # Of a map to one number: some initializers make nothing but matrices.
+            initializer=lambda shape, dtype: tf.reshape(
+                self.initializer((*shape, 1), dtype), shape
+            ),
             regularizer=self.regularizer,
         )
         if self.normalized:
@@ -238,8 +243,7 @@ class _AdditiveScore(keras.layers.Layer):
         vector = tf.cast(self.direction, tf.float32)
         if not self.normalized:
             return vector
-        scale = tf.math.rsqrt(tf.reduce_sum(vector**2))
-        return tf.cast(self.gain, tf.float32) * scale * vector
+        return tf.cast(self.gain, tf.float32) / norm(vector) * vector
 
     def bias_vector(self) -> tf.Tensor:
         """Returns [U] float32, or zero."""

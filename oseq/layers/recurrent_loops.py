@@ -242,7 +242,10 @@ def _loop(
         return count + 1, following, arrays
 
     _, state, written = tf.while_loop(
-        lambda count, *_: count < num_steps, body, (0, state, tuple(arrays))
+        lambda count, *_: count < num_steps,
+        body,
+        (0, state, tuple(arrays)),
+        maximum_iterations=num_steps,
     )
     return state, tuple(written)
 

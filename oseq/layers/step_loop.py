@@ -78,7 +78,10 @@ def run_steps(
         return index + 1, new, written
 
     _, _, written = tf.while_loop(
-        lambda index, *_: index < num_steps, make, (0, carry, written)
+        lambda index, *_: index < num_steps,
+        make,
+        (0, carry, written),
+        maximum_iterations=num_steps,  # XLA wants to know before it makes a gradient
     )
     outputs = [array.stack() for array in written]
     return tf.nest.pack_sequence_as(output_signature, outputs)

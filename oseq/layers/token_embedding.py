@@ -35,8 +35,6 @@ class TokenEmbedding(keras.layers.Layer):
     Args:
       vocab_size: V.
       hidden_size: H.
-      scaled: vectors that are looked up are multiplied by ``H ** 0.5``, to unit
-        variance ("Attention Is All You Need", section 3.4).
       initializer, regularizer: as in ``Linear``.
     """
 
@@ -45,7 +43,6 @@ class TokenEmbedding(keras.layers.Layer):
         vocab_size: int,
         hidden_size: int,
         *,
-        scaled: bool = True,
         initializer: keras.initializers.Initializer | None = None,
         regularizer: keras.regularizers.Regularizer | None = None,
         name: str,
@@ -54,7 +51,6 @@ class TokenEmbedding(keras.layers.Layer):
         super().__init__(name=name, dtype=dtype)
         self.vocab_size = vocab_size
         self.hidden_size = hidden_size
-        self.scaled = scaled
         # A copy: one Keras initializer gives equal weights wherever it is used.
         self.initializer = (
             initializer.clone()
@@ -74,7 +70,4 @@ class TokenEmbedding(keras.layers.Layer):
 
     def call(self, ids: tf.Tensor) -> tf.Tensor:
         """Args: ids: [...] int32. Returns: [..., H] in the compute dtype."""
-        vectors = lookup(tf.convert_to_tensor(self.table), ids)
-        if not self.scaled:
-            return vectors
-        return vectors * tf.cast(self.hidden_size**0.5, vectors.dtype)
+        return lookup(tf.convert_to_tensor(self.table), ids)

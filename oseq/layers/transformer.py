@@ -62,7 +62,10 @@ def _make_norm(params: Mapping[str, Any], name: str) -> keras.layers.Layer:
 
 
 class TransformerInput(Composite):
-    """Token vectors plus sinusoidal positions, with dropout.
+    """Token vectors of unit variance plus sinusoidal positions, with dropout.
+
+    The table's are of variance 1 / H, so that they can score tokens, too: here they are
+    multiplied by ``H ** 0.5`` ("Attention Is All You Need", section 3.4).
 
     Args:
       embedding: the table; owned by whoever made it, maybe shared.
@@ -85,7 +88,9 @@ class TransformerInput(Composite):
           ids: [B, T] int32.
           index: position of the first id.
         """
+        size = self.embedding.hidden_size
         vectors = self.embedding(ids)
+        vectors *= tf.cast(size**0.5, vectors.dtype)
         places = index + tf.range(tf.shape(ids)[1])
-        signal = positions.sinusoids(places, self.embedding.hidden_size)
+        signal = positions.sinusoids(places, size)
         return self.dropout(vectors + tf.cast(signal, vectors.dtype), training=training)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,6 +23,8 @@ from oseq.search.beam import BeamSearch
 from oseq.search.scoring import score_tokens
 from oseq.search.sentences import Request
 
+_log = logging.getLogger(__name__)
+
 
 class EncoderDecoderModel(Model):
     """Any encoder with any decoder whose contract it meets."""
@@ -37,6 +40,9 @@ class EncoderDecoderModel(Model):
             spec,
             policy,
             self.encoder.embedding if shared else None,
+        )
+        _warn_of_depths(
+            self.encoder.num_attending_layers, self.decoder.num_attending_layers
         )
         self.loss = self.params["loss"](self.params["loss_params"], spec)
         self.search = self.params["search"](self.params["search_params"], spec)
@@ -110,6 +116,16 @@ class EncoderDecoderModel(Model):
                 for key in (kind, kind + "_params"):
                     params[key] = self.params[key]
         return params
+
+
+def _warn_of_depths(expected: int | None, actual: int | None) -> None:
+    if None not in (expected, actual) and expected != actual:
+        _log.warning(
+            "encoder_params/att_layer_num is %d, but %d layers of the decoder attend: "
+            "gradients of the encoder are divided by twice the number given",
+            expected,
+            actual,
+        )
 
 
 def request_of(batch: Batch, encoded: EncoderOutput) -> Request:

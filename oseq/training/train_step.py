@@ -22,6 +22,7 @@ import tensorflow as tf
 from oseq.contracts import Batch
 from oseq.distributed.gradient_groups import GradientGroups, order_of_creation
 from oseq.distributed.worker import Worker
+from oseq.layers import recurrent_cudnn
 from oseq.models.model import Model
 from oseq.optimizers.mp_wrapper import MixedPrecisionOptimizerWrapper, Update
 
@@ -97,7 +98,7 @@ class TrainStep:
         if use_xla_jit:
             # Not so without XLA: a function's results come all at once.
             self._micro_batch = tf.function(
-                self._differentiate, autograph=False, jit_compile=True
+                self._differentiate_for_xla, autograph=False, jit_compile=True
             )
         # The iterator is an argument: batches fed one by one would retrace (K11).
         self._update = tf.function(self._run, autograph=False)
@@ -174,6 +175,10 @@ class TrainStep:
             started, ended = _time_after(gradients), _time_after(reduced)
             seconds = tf.cast(ended - started, tf.float32)
         return _Sums._make([*totals, reduced]), num_stopping, seconds
+
+    def _differentiate_for_xla(self, batch: Batch) -> _Sums:
+        with recurrent_cudnn.avoided():  # XLA cannot call it
+            return self._differentiate(batch)
 
     def _differentiate(self, batch: Batch) -> _Sums:
         with tf.GradientTape() as tape:

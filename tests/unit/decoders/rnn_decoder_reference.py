@@ -1,8 +1,9 @@
 """Recurrent decoders with attention in NumPy, one sentence and one step at a time.
 
 Written from the papers: Bahdanau et al., 2015 (appendix A.1.2); Salimans and Kingma,
-2016 (section 2); Luong et al., 2015 (section 3); Wu et al., 2016 (section 3); cells as
-Keras documents them. Nothing of oseq is used but the values of a decoder's weights.
+2016 (section 2); Luong et al., 2015 (section 3); Wu et al., 2016 (section 3); residuals
+of layers of another size as OpenSeq2Seq adds them; cells as Keras documents them.
+Nothing of oseq is used but the values of a decoder's weights.
 """
 
 from __future__ import annotations
@@ -63,8 +64,10 @@ def _gnmt(decoder, vectors, source, length):
         before, context = context, weights @ source
         read = context if is_new else before
         for number, cell in enumerate(others):
-            output = cell.step(np.concatenate([hidden, read]))
-            hidden = hidden + output if skip and number > 0 else output
+            below = np.concatenate([hidden, read])
+            hidden = cell.step(below)
+            if skip and number > 0:
+                hidden = hidden + below[: cell.size]
         outputs.append(hidden)
         alignment.append(weights)
     return np.stack(outputs), np.stack(alignment)

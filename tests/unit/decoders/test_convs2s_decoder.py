@@ -33,7 +33,22 @@ PARAMS = {
 
 
 def make(policy="float32", **params):
-    return ConvS2SDecoder({**PARAMS, **params}, SPEC, policy)
+    """Returns a decoder all of whose weights and statistics are random.
+
+    Of the first ones biases are 0 and normalized kernels are what they are made of, so
+    that leaving either out would not be seen.
+    """
+    decoder = ConvS2SDecoder({**PARAMS, **params}, SPEC, policy)
+    taught(decoder, encoded(policy), random_ids(2, NUM_STEPS))
+    generator = np.random.default_rng(1)
+    for variable in decoder.variables:
+        if variable.name == "seed":  # of dropout
+            continue
+        values = generator.normal(size=variable.shape) * 0.5
+        if variable.name == "moving_variance":
+            values = np.abs(values) + 0.5
+        variable.assign(values)
+    return decoder
 
 
 def encoded_with_values(policy, rows=2):
@@ -124,7 +139,6 @@ def test_positions_beyond_the_table_share_its_last_vector():
 
 def test_without_positions_there_is_no_table_of_them():
     decoder = make(pos_embed=False)
-    taught(decoder, encoded("float32"), random_ids(2, NUM_STEPS))
     assert not [v.path for v in decoder.variables if "positions" in v.path]
 
 
@@ -147,7 +161,6 @@ def test_alignment_is_of_the_asked_layer_or_the_mean_of_all():
     layers = []
     for layer in range(3):
         other = make(alignment_layer=layer)
-        taught(other, source, ids)
         other.set_weights(decoder.get_weights())
         layers.append(taught(other, source, ids)["alignment"].numpy())
 
@@ -164,7 +177,7 @@ def test_keys_and_values_are_mapped_only_if_they_do_not_fit():
     ids = random_ids(2, NUM_STEPS)
 
     def maps_of(source, **params):
-        decoder = make(**params)
+        decoder = ConvS2SDecoder({**PARAMS, **params}, SPEC, "float32")
         taught(decoder, source, ids)
         paths = [variable.path for variable in decoder.variables]
         return {

@@ -55,7 +55,18 @@ WIRINGS = {
         "decoder_use_skip_connections": False,
         **UNTIED,
     },
+    "gnmt, tied to smaller tokens": {
+        "attention_type": "gnmt",
+        "decoder_layers": 3,
+        "tgt_emb_size": 4,
+    },
     "gnmt_v2": {"attention_type": "gnmt_v2", "decoder_layers": 3},
+    "gnmt_v2, tied to larger tokens": {
+        "attention_type": "gnmt_v2",
+        "decoder_layers": 3,
+        "tgt_emb_size": 9,
+        "core_cell": GRU,
+    },
     "gnmt_v2, one layer": {
         "attention_type": "gnmt_v2",
         "decoder_layers": 1,
@@ -64,6 +75,13 @@ WIRINGS = {
     },
 }
 wirings = pytest.mark.parametrize("wiring", WIRINGS)
+
+
+class OwnSize(LSTM):
+    """A user's layer that would be made without being told its size."""
+
+    def __init__(self, num_units=6, **options):
+        super().__init__(num_units, **options)
 
 
 def make_decoder(wiring, policy="float32", **params):
@@ -213,7 +231,15 @@ def test_dropout_changes_what_is_taught_and_keeps_its_mean():
     [
         ({"attention_type": "luong"}, "attention_layer_size: 7, but luong"),
         ({"attention_type": "bahdanau"}, "tie_embeddings: .* size 6, .* 7"),
-        ({"core_cell_params": {"num_units": 9}}, "tie_embeddings: .* size 6, .* 9"),
+        ({"core_cell_params": {"num_units": 0}}, "core_cell_params/num_units: .* 0"),
+        (
+            {"core_cell": keras.layers.LSTM, "core_cell_params": {"units": 6}},
+            "core_cell: .*LSTM is no RecurrentLayer",
+        ),
+        (
+            {"core_cell": OwnSize, "core_cell_params": {}},
+            "core_cell_params/num_units: missing",
+        ),
         ({"luong_scale": True}, "luong_scale: gnmt has no"),
         (
             {
@@ -233,6 +259,41 @@ def test_mistakes_are_refused_with_the_key(params, problem):
         RNNDecoderWithAttention(
             {**PARAMS, "attention_layer_size": 7, **params}, SPEC, "float32"
         )
+
+
+@pytest.mark.parametrize("kind", ["gnmt", "gnmt_v2"])
+@pytest.mark.parametrize("num_layers", [1, 3])
+def test_the_topmost_layer_fits_the_table_that_scores_its_outputs(kind, num_layers):
+    sizes = {"tgt_emb_size": 4, "decoder_layers": num_layers}
+    tied, untied = (
+        make_decoder(kind, **sizes, tie_embeddings=tie) for tie in (True, False)
+    )
+
+    def sizes_of(stack):
+        cells = [*stack.loop.layers, *(layer.cell for layer in stack.upper)]
+        return [cell.num_units for cell in cells]
+
+    assert sizes_of(tied.stack) == [*[6] * (num_layers - 1), 4]
+    assert sizes_of(untied.stack) == [6] * num_layers
+    assert tied.output_table is tied.embedding
+    assert untied.output_table.hidden_size == sizes_of(untied.stack)[-1]
+
+
+def test_a_residual_that_its_input_cannot_fill_is_refused():
+    decoder = make_decoder("gnmt", tgt_emb_size=15)  # of 6 from below and 8 of context
+    with pytest.raises(ConfigError, match="decoder_use_skip_connections: .* 14 .* 15"):
+        taught(decoder, encoded("float32"), random_ids(2, NUM_STEPS))
+
+
+@pytest.mark.parametrize("wiring", ["bahdanau", "gnmt"])
+def test_initializers_of_matrices_make_vectors_of_scores_too(wiring):
+    decoder = make_decoder(wiring, initializer=keras.initializers.Orthogonal)
+    taught(decoder, encoded("float32"), random_ids(2, NUM_STEPS))
+
+    vector = decoder.stack.loop.attention.score.direction
+
+    assert vector.shape == (6,)
+    np.testing.assert_allclose(np.linalg.norm(vector), 1.0, rtol=1e-5)
 
 
 def test_all_layers_begin_with_weights_of_their_own():

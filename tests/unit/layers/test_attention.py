@@ -107,3 +107,12 @@ def test_a_beam_sees_its_lineage_alone():
     by_beam = mask.numpy().reshape(2, 3, 2)  # K, T, writer
     assert by_beam[0].tolist() == [[True, False], [False, True], [False, False]]
     assert by_beam[1].tolist() == [[True, False], [True, False], [False, False]]
+
+
+def test_padding_is_zero_whatever_lies_there():
+    inputs = np.full((2, 5, 8), np.inf, np.float32)
+    valid = tf.sequence_mask(LENGTH, 5)
+
+    outputs = masks.zero_padding(tf.constant(inputs), valid)
+
+    np.testing.assert_array_equal(outputs, np.where(valid[..., None], inputs, 0.0))

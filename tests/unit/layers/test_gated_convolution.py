@@ -154,9 +154,11 @@ def test_kernels_start_with_the_deviation_of_the_papers_appendix(keep_prob):
     assert deviation(fixed) == pytest.approx(0.02, rel=0.02)
 
 
-def test_an_initializer_that_is_given_is_used():
-    ones = options(initializer=keras.initializers.Ones(), deviation=0.1)
-    assert np.all(kernel_of(gated(3, True, ones)) == 1.0)
+def test_an_initializer_that_is_given_is_used_where_no_deviation_is():
+    ones = {"initializer": keras.initializers.Ones()}
+    assert np.all(kernel_of(gated(3, True, options(**ones))) == 1.0)
+    both = gated(3, True, options(**ones, deviation=0.1), channels=64)
+    assert np.std(kernel_of(both)) == pytest.approx(0.1, rel=0.02)
 
 
 @pytest.mark.parametrize(

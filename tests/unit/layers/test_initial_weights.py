@@ -5,18 +5,25 @@ from __future__ import annotations
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
+from oseq.layers import positions
 from oseq.layers.attention import SelfAttention
 from oseq.layers.linear import Linear
 from oseq.layers.token_embedding import TokenEmbedding
+from oseq.layers.transformer import TransformerInput
 
 
-def test_embeddings_have_unit_variance_when_looked_up():
-    layer = TokenEmbedding(2000, 64, name="embedding", dtype="float32")
+def test_transformers_read_vectors_of_unit_variance_from_tables_that_can_score():
+    """Whoever made the table: it gives its rows as they are."""
+    table = TokenEmbedding(2000, 64, name="embedding", dtype="float32")
+    layer = TransformerInput(table, 0.0, name="input", dtype="float32")
+    ids = np.arange(2000, dtype=np.int32)
 
-    vectors = layer(np.arange(2000, dtype=np.int32)).numpy()
+    vectors = layer(ids[:, np.newaxis])[:, 0] - positions.sinusoids(tf.range(1), 64)
 
-    assert np.std(layer.table.numpy()) == pytest.approx(64**-0.5, rel=0.02)
+    np.testing.assert_array_equal(table(ids), table.table)
+    assert np.std(table.table.numpy()) == pytest.approx(64**-0.5, rel=0.02)
     assert np.std(vectors) == pytest.approx(1.0, rel=0.02)
     assert abs(np.mean(vectors)) < 0.02
 

@@ -131,17 +131,6 @@ def test_steps_do_what_a_call_does(cell, policy):
         assert close(mine, other, policy)
 
 
-def test_a_layer_that_only_steps_has_the_weights_of_one_that_is_called():
-    stepping, called = (LSTM(HIDDEN, name="layer", dtype="float32") for _ in range(2))
-
-    stepping.step(INPUTS[:, 0], stepping.zero_state(BATCH))
-    called(INPUTS)
-
-    assert [each.path for each in stepping.weights] == [
-        each.path for each in called.weights
-    ]
-
-
 # Gradients
 
 

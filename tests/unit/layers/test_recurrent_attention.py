@@ -124,3 +124,17 @@ def test_luong_refuses_queries_of_another_size():
     layer = LuongAttention(SIZE, scaled=False, name="attention", dtype="float32")
     with pytest.raises(ValueError, match="queries of size 5, keys 6"):
         layer.build((None, 5), (None, 8))
+
+
+def test_a_vector_of_zeros_stays_one_when_it_is_normalized():
+    layer = bahdanau("float32", normalized=True)
+    layer.score.direction.assign(np.zeros(4))
+    with tf.GradientTape() as tape:
+        vector = layer.score.vector()
+
+    gradients = tape.gradient(
+        vector, [layer.score.direction.value, layer.score.gain.value]
+    )
+
+    assert not np.any(vector)
+    assert all(np.isfinite(gradient).all() for gradient in gradients)

@@ -12,11 +12,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from oseq.decoders.attention_loop import AttentionLoop
 from oseq.layers.convolution import Convolution
 from oseq.layers.learned_positions import LearnedPositions
 from oseq.layers.linear import Linear
 from oseq.layers.normalization import LayerNorm
+from oseq.layers.recurrent import LSTM
+from oseq.layers.recurrent_attention import BahdanauAttention, LuongAttention
 from oseq.layers.token_embedding import TokenEmbedding
+from tests.unit.layer_laws import close
 
 ROWS, SIZE, VOCABULARY = 4096, 8, 5
 # Relative error of a whole gradient: half an epsilon for every rounding on the way.
@@ -116,3 +120,93 @@ def test_learned_positions_of_a_large_batch(dtype):
         rounded(ROWS // 8, 8, SIZE, seed=2, mean=1.0),
         dtype,
     )
+
+
+# Attention: of many sentences or positions, whose gradients agree in direction
+
+
+def check_attention(make, run, dtype):
+    """Compares layers that are built, by what ``run`` makes of them."""
+    found = []
+    for policy in (dtype, "float32"):
+        layer = make(policy)
+        for variable in layer.trainable_variables:
+            variable.assign(rounded(*variable.shape, seed=3) / 4)
+        values = [variable.value for variable in layer.trainable_variables]
+
+        @tf.function
+        def differentiate(layer=layer, values=values, policy=policy):
+            with tf.GradientTape() as tape:
+                total = tf.reduce_sum(tf.cast(run(layer, policy), tf.float32))
+            return tape.gradient(total, values)
+
+        found.append(differentiate())
+    for variable, actual, expected in zip(
+        layer.trainable_variables, *found, strict=True
+    ):
+        assert close(actual, expected, dtype), variable.path
+
+
+def source(num_sentences, policy):
+    outputs = np.abs(rounded(num_sentences, 4, SIZE, seed=1))
+    return {
+        "outputs": tf.constant(outputs, policy),
+        "length": tf.fill([num_sentences], 4),
+    }
+
+
+def attend(layer, policy):
+    memory = layer.memory(source(1024, policy))
+    query = np.abs(rounded(1024, 1, SIZE, seed=2))
+    return layer(tf.constant(query, policy), memory)[0]
+
+
+def build_attention(layer):
+    layer.build((None, SIZE), (None, SIZE))
+    return layer
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+def test_bahdanau_attention(dtype):
+    check_attention(
+        lambda policy: build_attention(
+            BahdanauAttention(SIZE, normalized=True, name="attention", dtype=policy)
+        ),
+        attend,
+        dtype,
+    )
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+def test_luong_attention(dtype):
+    check_attention(
+        lambda policy: build_attention(
+            LuongAttention(SIZE, scaled=True, name="attention", dtype=policy)
+        ),
+        attend,
+        dtype,
+    )
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+def test_attention_loop_of_many_steps(dtype):
+    def make(policy):
+        loop = AttentionLoop(
+            [LSTM(SIZE, name="lstm", dtype=policy)],
+            LuongAttention(SIZE, scaled=True, name="attention", dtype=policy),
+            Linear(SIZE, use_bias=False, name="attention_map", dtype=policy),
+            skip=False,
+            input_rate=0.0,
+            output_rate=0.0,
+            name="loop",
+            dtype=policy,
+        )
+        loop.build(SIZE, SIZE, SIZE)
+        return loop
+
+    def run(loop, policy):
+        vectors = np.abs(rounded(4, 512, SIZE, seed=2))
+        memory = loop.attention.memory(source(4, policy))
+        return loop(tf.constant(vectors, policy), memory).fed
+
+    check_attention(make, run, dtype)

@@ -11,8 +11,8 @@ import tensorflow as tf
 
 from oseq.config.params import ConfigError
 from oseq.contracts import DataSpec, Result
-from oseq.decoders import TransformerDecoder
-from oseq.encoders import TransformerEncoder
+from oseq.decoders import ConvS2SDecoder, TransformerDecoder
+from oseq.encoders import ConvS2SEncoder, TransformerEncoder
 from oseq.losses import PaddedCrossEntropyLossWithSmoothing
 from oseq.models import Text2Text
 
@@ -86,7 +86,7 @@ def test_separate_vocabularies_or_the_wish_for_it_make_two_tables(spec, params):
 
 
 def test_sharing_is_refused_where_the_widths_differ():
-    with pytest.raises(ValueError, match="hidden_size"):
+    with pytest.raises(ConfigError, match="set share_embeddings to False"):
         make_model(JOINT, encoder={"hidden_size": 16})
 
 
@@ -327,3 +327,32 @@ def test_mistakes_of_all_components_are_reported_at_once():
 
 def test_float_inputs_keep_their_dtype(model):
     assert model.autocast is False  # K8
+
+
+@pytest.mark.parametrize("num_layers", [1, 2])
+def test_an_encoder_that_expects_another_depth_of_the_decoder_is_warned_of(
+    num_layers, caplog
+):
+    keep_probs = dict.fromkeys(
+        ("embedding_dropout_keep_prob", "hidden_dropout_keep_prob"), 1.0
+    )
+    params = {
+        "encoder": ConvS2SEncoder,
+        "encoder_params": {
+            "src_emb_size": 8,
+            "conv_nchannels_kwidth": [(8, 3)],
+            **keep_probs,
+        },
+        "decoder": ConvS2SDecoder,
+        "decoder_params": {
+            "tgt_emb_size": 8,
+            "conv_nchannels_kwidth": [(8, 3)] * num_layers,
+            "out_dropout_keep_prob": 1.0,
+            **keep_probs,
+        },
+        "loss": PaddedCrossEntropyLossWithSmoothing,
+    }
+    Text2Text(params, SEPARATE, "float32")
+
+    warning = "att_layer_num is 1, but 2 layers"
+    assert (warning in caplog.text) == (num_layers == 2)

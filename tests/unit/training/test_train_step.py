@@ -10,10 +10,19 @@ import pytest
 import tensorflow as tf
 
 from oseq.contracts import DataSpec
-from oseq.decoders import TransformerDecoder
+from oseq.decoders import (
+    ConvS2SDecoder,
+    RNNDecoderWithAttention,
+    TransformerDecoder,
+)
 from oseq.distributed.gradient_groups import GradientGroups
 from oseq.distributed.worker import SingleWorker
-from oseq.encoders import TransformerEncoder
+from oseq.encoders import (
+    ConvS2SEncoder,
+    GNMTLikeEncoderWithEmbedding,
+    TransformerEncoder,
+)
+from oseq.layers.recurrent import GRU, LSTM
 from oseq.losses import PaddedCrossEntropyLossWithSmoothing
 from oseq.models import Text2Text
 from oseq.optimizers.loss_scalers import BackoffScaler, StaticLossScaler
@@ -32,7 +41,7 @@ class TwinWorker(SingleWorker):
         return [2.0 * tensor for tensor in tensors]
 
 
-def make_model(policy="float32", dropout=0.0):
+def transformer(dropout):
     sizes = {
         "hidden_size": 8,
         "num_heads": 2,
@@ -41,11 +50,59 @@ def make_model(policy="float32", dropout=0.0):
         "relu_dropout": dropout,
         "layer_postprocess_dropout": dropout,
     }
-    params = {
+    return {
         "encoder": TransformerEncoder,
         "encoder_params": {**sizes, "encoder_layers": 1},
         "decoder": TransformerDecoder,
         "decoder_params": {**sizes, "num_hidden_layers": 1},
+    }
+
+
+def recurrent(dropout):
+    return {
+        "encoder": GNMTLikeEncoderWithEmbedding,
+        "encoder_params": {
+            "src_emb_size": 8,
+            "core_cell": GRU,
+            "core_cell_params": {"num_units": 8},
+            "encoder_layers": 2,
+            "encoder_dp_input_keep_prob": 1.0 - dropout,
+        },
+        "decoder": RNNDecoderWithAttention,
+        "decoder_params": {
+            "tgt_emb_size": 8,
+            "core_cell": LSTM,
+            "core_cell_params": {"num_units": 8},
+            "attention_type": "gnmt",
+            "attention_layer_size": 8,
+            "decoder_layers": 2,
+            "decoder_use_skip_connections": True,
+            "decoder_dp_input_keep_prob": 1.0 - dropout,
+        },
+    }
+
+
+def convolutional(dropout):
+    sizes = {
+        "conv_nchannels_kwidth": [(8, 3)],
+        "embedding_dropout_keep_prob": 1.0 - dropout,
+        "hidden_dropout_keep_prob": 1.0 - dropout,
+    }
+    return {
+        "encoder": ConvS2SEncoder,
+        "encoder_params": {**sizes, "src_emb_size": 8},
+        "decoder": ConvS2SDecoder,
+        "decoder_params": {
+            **sizes,
+            "tgt_emb_size": 8,
+            "out_dropout_keep_prob": 1.0 - dropout,
+        },
+    }
+
+
+def make_model(policy="float32", dropout=0.0, family=transformer):
+    params = {
+        **family(dropout),
         "loss": PaddedCrossEntropyLossWithSmoothing,
         "loss_params": {"label_smoothing": 0.1},
     }
@@ -55,15 +112,17 @@ def make_model(policy="float32", dropout=0.0):
 
 
 @functools.cache
-def cached_model(policy):
+def cached_model(policy, family):
     """Returns a built model and its first weights; building takes time."""
-    model = make_model(policy)
+    model = make_model(policy, family=family)
     return model, [variable.numpy() for variable in model.variables]
 
 
-def make_model_and_optimizer(policy="float32", *, scaler=None, frozen=None):
+def make_model_and_optimizer(
+    policy="float32", *, scaler=None, frozen=None, family=transformer
+):
     """Returns the cached model with its first weights, and a new optimizer."""
-    model, weights = cached_model(policy)
+    model, weights = cached_model(policy, family)
     for variable, value in zip(model.variables, weights, strict=True):
         variable.assign(value)
     trained = [
@@ -124,8 +183,8 @@ def state_of(optimizer):
     }
 
 
-def three_steps(iterator, *, scaler=None, worker=None, **options):
-    model, optimizer = make_model_and_optimizer(scaler=scaler)
+def three_steps(iterator, *, scaler=None, worker=None, family=transformer, **options):
+    model, optimizer = make_model_and_optimizer(scaler=scaler, family=family)
     variables = model.trainable_variables
     step = TrainStep(model, optimizer, worker or SingleWorker(), variables, **options)
     results = [step(iterator) for _ in range(3)]
@@ -290,8 +349,36 @@ def test_frozen_variables_do_not_move():
 
 
 @pytest.mark.slow
-def test_a_step_compiled_by_xla_is_the_same(one_batch):
-    assert_same_run(three_steps(batches([32]), use_xla_jit=True), one_batch)
+@pytest.mark.parametrize("family", [transformer, recurrent, convolutional])
+def test_a_step_compiled_by_xla_is_the_same(family):
+    plain, compiled = (
+        three_steps(batches([32]), family=family, use_xla_jit=use_xla_jit)
+        for use_xla_jit in (False, True)
+    )
+    assert_same_run(compiled, plain)
+
+
+def test_on_gpus_xla_is_not_given_cudnns_recurrences(monkeypatch):
+    model, optimizer = make_model_and_optimizer(family=recurrent)
+    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: [kind])
+    monkeypatch.setattr(tf.test, "is_built_with_cuda", lambda: True)
+    variables = model.trainable_variables
+    batch = next(batches([2]))
+
+    def operations(use_xla_jit):
+        step = TrainStep(
+            model, optimizer, SingleWorker(), variables, use_xla_jit=use_xla_jit
+        )
+        graph = tf.function(step._micro_batch).get_concrete_function(batch).graph
+        functions = graph.as_graph_def().library.function
+        nodes = [
+            *graph.as_graph_def().node,
+            *(n for f in functions for n in f.node_def),
+        ]
+        return {node.op for node in nodes}
+
+    assert "CudnnRNNV3" in operations(use_xla_jit=False)
+    assert "CudnnRNNV3" not in operations(use_xla_jit=True)
 
 
 def test_dropout_draws_anew_in_every_micro_batch():

@@ -1,4 +1,4 @@
-"""Recurrent models in the common search and the common export."""
+"""Recurrent and convolutional models in the common search and the common exports."""
 
 from __future__ import annotations
 
@@ -7,42 +7,70 @@ import pytest
 import tensorflow as tf
 
 from oseq.config.params import ConfigError
-from oseq.decoders import RNNDecoderWithAttention
-from oseq.encoders import UnidirectionalRNNEncoderWithEmbedding
+from oseq.decoders import ConvS2SDecoder, RNNDecoderWithAttention
+from oseq.encoders import ConvS2SEncoder, GNMTLikeEncoderWithEmbedding
 from oseq.export.ctranslate2 import export_ctranslate2
+from oseq.export.saved_model import export_saved_model
 from oseq.export.tflite import export_tflite, verify_tflite
 from oseq.layers.recurrent import GRU, LSTM
+from oseq.models import Ensemble
 from tests.unit.export import toy_model
 
 LENGTH = np.array([5, 9, 2], np.int32)
-PARAMS = {
-    "gnmt": {"core_cell": LSTM, "attention_type": "gnmt", "decoder_layers": 2},
-    "bahdanau": {"core_cell": GRU, "attention_type": "bahdanau", "decoder_layers": 2},
+_CONVOLUTIONS = {
+    "conv_nchannels_kwidth": [(10, 3), (8, 2)],
+    "embedding_dropout_keep_prob": 0.9,
+    "hidden_dropout_keep_prob": 0.9,
 }
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("front_end")
-
-
-@pytest.fixture(scope="module")
-def data_layer(folder):
-    return toy_model.make_data_layer(folder)
-
-
-def make_model(data_layer, kind, **search):
-    parts = {
+def recurrent(attention_type, core_cell):
+    return {
         "decoder": RNNDecoderWithAttention,
         "decoder_params": {
-            **PARAMS[kind],
+            "attention_type": attention_type,
+            "core_cell": core_cell,
             "core_cell_params": {"num_units": 8},
+            "decoder_layers": 2,
             "tgt_emb_size": 8,
             "attention_layer_size": 8,
             "decoder_use_skip_connections": True,
         },
     }
-    return toy_model.make_model(data_layer, parts=parts, **search)
+
+
+RECURRENT_ENCODER = {
+    "encoder": GNMTLikeEncoderWithEmbedding,
+    "encoder_params": {
+        "core_cell_params": {"num_units": 8},
+        "src_emb_size": 8,
+        "encoder_layers": 2,
+    },
+}
+# What is not said is a Transformer's.
+MODELS = {
+    "gnmt": {**RECURRENT_ENCODER, **recurrent("gnmt", LSTM)},
+    "bahdanau": recurrent("bahdanau", GRU),
+    "convolutional": {
+        "encoder": ConvS2SEncoder,
+        "encoder_params": {**_CONVOLUTIONS, "src_emb_size": 8, "att_layer_num": 2},
+        "decoder": ConvS2SDecoder,
+        "decoder_params": {
+            **_CONVOLUTIONS,
+            "tgt_emb_size": 8,
+            "out_dropout_keep_prob": 0.9,
+        },
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def data_layer(tmp_path_factory):
+    return toy_model.make_data_layer(tmp_path_factory.mktemp("front_end"))
+
+
+def make_model(data_layer, kind, **search):
+    return toy_model.make_model(data_layer, parts=MODELS[kind], **search)
 
 
 def sources(data_layer):
@@ -77,11 +105,11 @@ def stepped_by_hand(model, source, limit):
     raise AssertionError
 
 
-def test_an_exported_model_says_what_steps_by_hand_say(tmp_path, data_layer, folder):
-    model = make_model(data_layer, "gnmt", beam_size=1, num_best=1)
+@pytest.mark.parametrize("kind", ["gnmt", "convolutional"])
+def test_an_exported_model_says_what_steps_by_hand_say(kind, tmp_path, data_layer):
+    model = make_model(data_layer, kind, beam_size=1, num_best=1)
     ids = sources(data_layer)
-    translator = toy_model.make_translator(model, data_layer, folder)
-    tf.saved_model.save(translator, str(tmp_path / "saved"))
+    export_saved_model(model, data_layer, tmp_path / "saved")
 
     loaded = tf.saved_model.load(str(tmp_path / "saved"))
     found = loaded.translate_ids(tf.constant(ids), tf.constant(LENGTH))
@@ -95,10 +123,12 @@ def test_an_exported_model_says_what_steps_by_hand_say(tmp_path, data_layer, fol
         assert found["ids"][row, 0, :length].numpy().tolist() == wanted
 
 
-@pytest.mark.parametrize("kind", PARAMS)
-def test_every_beam_goes_on_from_its_own_states(kind, data_layer):
+@pytest.mark.parametrize("kinds", [*([kind] for kind in MODELS), list(MODELS)], ids=str)
+def test_every_beam_goes_on_from_its_own_states(kinds, data_layer):
     """Or scores would not be what the model gives to the hypotheses afterwards."""
-    model = make_model(data_layer, kind, beam_size=4, num_best=4, alpha=0.0)
+    search = {"beam_size": 4, "num_best": 4, "alpha": 0.0}
+    members = [make_model(data_layer, kind, **search) for kind in kinds]
+    model = Ensemble(members, members[0].search) if kinds[1:] else members[0]
     spec = model.spec
     source = with_eos(sources(data_layer), spec)
     batch = {"source": source, "id": tf.range(3, dtype=tf.int64)}
@@ -119,30 +149,21 @@ def test_every_beam_goes_on_from_its_own_states(kind, data_layer):
 
 
 @pytest.mark.slow
-def test_tflite_says_what_a_recurrent_decoder_says(data_layer, tmp_path):
-    model = make_model(data_layer, "gnmt")
+@pytest.mark.parametrize("kind", ["bahdanau", "convolutional"])
+def test_tflite_says_what_the_model_says(kind, data_layer, tmp_path):
+    model = make_model(data_layer, kind)
     export_tflite(model, data_layer, tmp_path)
     verify_tflite(model, data_layer, tmp_path, data_layer.with_lines(["a b c", "k"]))
 
 
 def test_formats_that_cannot_hold_a_recurrent_model_are_refused(data_layer, tmp_path):
-    parts = {
-        "encoder": UnidirectionalRNNEncoderWithEmbedding,
-        "encoder_params": {
-            "core_cell_params": {"num_units": 8},
-            "src_emb_size": 8,
-            "encoder_layers": 1,
-            "encoder_use_skip_connections": False,
-        },
-    }
-    model = toy_model.make_model(data_layer, parts=parts)
-
-    with pytest.raises(ConfigError, match="encoder: Unidirec.* use .*saved_model"):
+    model = make_model(data_layer, "gnmt")
+    with pytest.raises(ConfigError, match="encoder: GNMTLike.* use .*saved_model"):
         export_ctranslate2(model, data_layer, tmp_path / "out", "float32")
-    with pytest.raises(ConfigError, match="encoder: Unidirec.* use .*saved_model"):
+    with pytest.raises(ConfigError, match="encoder: GNMTLike.* use .*saved_model"):
         export_tflite(model, data_layer, tmp_path / "out")
     with pytest.raises(ConfigError, match="decoder: RNNDecoderWith.* use .*saved_mod"):
         export_ctranslate2(
-            make_model(data_layer, "gnmt"), data_layer, tmp_path / "out", "float32"
+            make_model(data_layer, "bahdanau"), data_layer, tmp_path / "out", "float32"
         )
     assert not (tmp_path / "out").exists()
