@@ -9,11 +9,17 @@ import tensorflow as tf
 
 from oseq.layers.composite import Composite
 from oseq.layers.dropout import Dropout
-from oseq.layers.linear import Linear, add_bias
+from oseq.layers.linear import Linear, map_rows
 from oseq.layers.recurrent import RecurrentLayer
 from oseq.layers.recurrent_attention import Memory, RecurrentAttention
 from oseq.layers.recurrent_cudnn import State
-from oseq.layers.step_loop import Factor, Product, product_with, run_steps
+from oseq.layers.step_loop import (
+    Factor,
+    Product,
+    multiply,
+    product_with,
+    run_steps,
+)
 
 
 class LoopCarry(NamedTuple):
@@ -186,10 +192,8 @@ class AttentionLoop(Composite):
     def _token_products(self, vectors: tf.Tensor) -> tf.Tensor:
         """Args: vectors: [..., E]. Returns: [..., G], with the first layer's bias."""
         kernel, bias = self.layers[0].input_factor()
-        size = vectors.shape[-1]
-        rows = add_bias(tf.matmul(tf.reshape(vectors, [-1, size]), kernel[:size]), bias)
-        shape = tf.concat([tf.shape(vectors)[:-1], tf.shape(rows)[1:]], axis=0)
-        return tf.reshape(rows, shape)
+        factor = kernel[: vectors.shape[-1]], bias
+        return map_rows(lambda rows: multiply(rows, factor), vectors)
 
     def _factors(self, memory: Memory) -> dict[str, Factor]:
         """Returns what ``_advance`` multiplies with, by name."""

@@ -8,6 +8,7 @@ import tensorflow as tf
 from oseq.config.params import ConfigError, Param
 from oseq.contracts import DecoderOutput, Projection, Target
 from oseq.decoders.decoder import AutoregressiveDecoder
+from oseq.layers.linear import map_rows
 from oseq.layers.token_embedding import TokenEmbedding
 
 
@@ -80,12 +81,9 @@ class TokenDecoder(AutoregressiveDecoder):
           vectors: [B, T, output_size] in the compute dtype.
           alignment: [B, T, S'] float32.
         """
-        shape = tf.shape(vectors)
-        rows = self.project(tf.reshape(vectors, [-1, vectors.shape[-1]]))
-        kernel = self._output_kernel()
         return {
-            "logits": tf.reshape(rows, [shape[0], shape[1], kernel.shape[0]]),
-            "projection": Projection(vectors, kernel),
+            "logits": map_rows(self.project, vectors),
+            "projection": Projection(vectors, self._output_kernel()),
             "alignment": alignment,
         }
 

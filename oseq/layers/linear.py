@@ -2,8 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import keras
 import tensorflow as tf
+
+
+def sum_of_rows(rows: tf.Tensor) -> tf.Tensor:
+    """Returns [size] of ``rows`` [rows, size]: a product sums 16 bits in float32."""
+    ones = tf.ones([1, tf.shape(rows)[0]], rows.dtype)
+    return tf.reshape(tf.matmul(ones, rows), [-1])
+
+
+def map_rows(
+    function: Callable[[tf.Tensor], tf.Tensor], inputs: tf.Tensor
+) -> tf.Tensor:
+    """Returns ``function`` of the last axis: [..., units] of ``inputs`` [..., size].
+
+    Args:
+      function: [rows, size] -> [rows, units].
+      inputs: of any rank from 1 on.
+    """
+    outputs = function(tf.reshape(inputs, [-1, inputs.shape[-1]]))
+    shape = tf.concat([tf.shape(inputs)[:-1], tf.shape(outputs)[1:]], axis=0)
+    return tf.reshape(outputs, shape)
 
 
 @tf.custom_gradient
@@ -11,13 +33,11 @@ def add_bias(inputs: tf.Tensor, bias: tf.Tensor):
     """Returns ``inputs [rows, size] + bias [size]``, with an exact gradient.
 
     The forward op is one that TensorFlow fuses into the product before it. Its
-    own gradient, ``BiasAddGrad``, sums in the 16-bit type (K20): a product with
-    ones sums in float32.
+    own gradient, ``BiasAddGrad``, sums in the 16-bit type (K20).
     """
 
     def gradient(upstream: tf.Tensor):
-        ones = tf.ones([1, tf.shape(upstream)[0]], upstream.dtype)
-        return upstream, tf.reshape(tf.matmul(ones, upstream), [-1])
+        return upstream, sum_of_rows(upstream)
 
     return tf.nn.bias_add(inputs, bias), gradient
 
@@ -68,12 +88,10 @@ class Linear(keras.layers.Layer):
 
     def call(self, inputs: tf.Tensor) -> tf.Tensor:
         """Args: inputs: [..., size]. Returns: [..., units], same dtype."""
-        size = inputs.shape[-1]
-        outputs = tf.matmul(tf.reshape(inputs, [-1, size]), self.kernel)
+        return map_rows(self._of_rows, inputs)
+
+    def _of_rows(self, rows: tf.Tensor) -> tf.Tensor:
+        outputs = tf.matmul(rows, self.kernel)
         if self.use_bias:
             outputs = add_bias(outputs, tf.convert_to_tensor(self.bias))
-        if self.activation:
-            outputs = self.activation(outputs)
-        return tf.reshape(
-            outputs, tf.concat([tf.shape(inputs)[:-1], [self.units]], axis=0)
-        )
+        return self.activation(outputs) if self.activation else outputs

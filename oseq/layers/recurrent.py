@@ -9,6 +9,7 @@ import keras
 import tensorflow as tf
 
 from oseq.layers import recurrent_cudnn
+from oseq.layers.linear import map_rows
 from oseq.layers.recurrent_cudnn import State
 from oseq.layers.recurrent_loops import gru_gates, lstm_gates, run_gru, run_lstm
 from oseq.layers.step_loop import Factor, multiply
@@ -19,26 +20,28 @@ class RecurrentLayer(keras.layers.Layer):
 
     Args:
       num_units: H.
-      num_gates: how many vectors of size H the kernels make.
       initializer: Keras initializer of both kernels; None is Glorot uniform for the
         inputs' kernel and orthogonal for the recurrent one.
       regularizer: Keras regularizer of both kernels, applied to their FP32 masters.
+
+    Attributes:
+      num_gates: how many vectors of size H the kernels make.
     """
+
+    num_gates: int
 
     def __init__(
         self,
         num_units: int,
-        num_gates: int,
         *,
-        initializer: keras.initializers.Initializer | None,
-        regularizer: keras.regularizers.Regularizer | None,
+        initializer: keras.initializers.Initializer | None = None,
+        regularizer: keras.regularizers.Regularizer | None = None,
         name: str,
         dtype: str,
     ):
         # States keep their dtypes: an LSTM's c is float32 under every policy.
         super().__init__(name=name, dtype=dtype, autocast=False)
         self.num_units = num_units
-        self.num_gates = num_gates
         self.initializer = initializer
         self.regularizer = regularizer
 
@@ -163,10 +166,7 @@ class RecurrentLayer(keras.layers.Layer):
 
     def _products(self, inputs: tf.Tensor) -> tf.Tensor:
         """Args: inputs: [T, B, I]. Returns: [T, B, G], see ``advance``."""
-        rows = tf.reshape(inputs, [-1, inputs.shape[-1]])
-        products = multiply(rows, self.input_factor())
-        shape = [*tf.unstack(tf.shape(inputs)[:2]), products.shape[-1]]
-        return tf.reshape(products, shape)
+        return map_rows(lambda rows: multiply(rows, self.input_factor()), inputs)
 
 
 class LSTM(RecurrentLayer):
@@ -182,6 +182,8 @@ class LSTM(RecurrentLayer):
       initializer, regularizer: see ``RecurrentLayer``.
     """
 
+    num_gates = 4
+
     def __init__(
         self,
         num_units: int,
@@ -194,7 +196,6 @@ class LSTM(RecurrentLayer):
     ):
         super().__init__(
             num_units,
-            4,
             initializer=initializer,
             regularizer=regularizer,
             name=name,
@@ -256,23 +257,7 @@ class GRU(RecurrentLayer):
       initializer, regularizer: see ``RecurrentLayer``.
     """
 
-    def __init__(
-        self,
-        num_units: int,
-        *,
-        initializer: keras.initializers.Initializer | None = None,
-        regularizer: keras.regularizers.Regularizer | None = None,
-        name: str,
-        dtype: str,
-    ):
-        super().__init__(
-            num_units,
-            3,
-            initializer=initializer,
-            regularizer=regularizer,
-            name=name,
-            dtype=dtype,
-        )
+    num_gates = 3
 
     def input_factor(self) -> Factor:
         """See the base."""

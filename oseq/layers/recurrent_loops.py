@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
+from oseq.layers.linear import sum_of_rows
+
 Tensors = tuple[tf.Tensor, ...]
 Arrays = tuple[tf.TensorArray, ...]
 # (place, state) -> (next state, what to write)
@@ -189,7 +191,7 @@ def run_gru(
         return (
             product,
             _kernel_gradient(tf.cast(all_h[:-1], dtype), recurrent),
-            _bias_gradient(recurrent),
+            sum_of_rows(tf.reshape(recurrent, [-1, 3 * size])),
             upstream[0] + dh,
         )
 
@@ -267,10 +269,3 @@ def _kernel_gradient(inputs: tf.Tensor, changes: tf.Tensor) -> tf.Tensor:
         tf.reshape(changes, [-1, changes.shape[-1]]),
         transpose_a=True,
     )
-
-
-def _bias_gradient(changes: tf.Tensor) -> tf.Tensor:
-    """Returns the sum over all rows: [J] of [T, B, J]. A product sums in float32."""
-    changes = tf.reshape(changes, [-1, changes.shape[-1]])
-    ones = tf.ones([1, tf.shape(changes)[0]], changes.dtype)
-    return tf.reshape(tf.matmul(ones, changes), [-1])

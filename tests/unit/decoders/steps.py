@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from oseq.contracts import DataSpec
-from tests.unit.layer_laws import random_floats
+from tests.unit.layer_laws import close, random_floats, random_ids
 
 VOCABULARY = 9
 SPEC = DataSpec(VOCABULARY, VOCABULARY)
@@ -63,3 +63,29 @@ def steps(decoder, state, ids):
 def stepped(decoder, state, ids):
     """Returns the logits [N, T, V] of ``step`` after ``step``."""
     return tf.stack([logits for logits, _ in steps(decoder, state, ids)], axis=1)
+
+
+def check_that_targets_ahead_are_not_seen(decoder):
+    """A position sees neither its own target nor later ones."""
+    ids = random_ids(2, NUM_STEPS)
+    changed = ids.copy()
+    changed[:, 2:] = (changed[:, 2:] + 1) % VOCABULARY
+    source = encoded("float32")
+
+    logits = taught(decoder, source, ids)["logits"]
+    others = taught(decoder, source, changed)["logits"]
+
+    assert close(others[:, :3], logits[:, :3], "float32")
+    assert not close(others[:, 3], logits[:, 3], "float32")
+
+
+def check_that_alignment_is_a_distribution(decoder, policy):
+    """Over the valid source, 5 and 3 positions."""
+    outputs = taught(decoder, encoded(policy), random_ids(2, NUM_STEPS))
+    alignment = outputs["alignment"]
+
+    assert alignment.dtype == tf.float32
+    assert alignment.shape == (2, NUM_STEPS, 5)
+    np.testing.assert_allclose(tf.reduce_sum(alignment, axis=-1), 1.0, rtol=1e-5)
+    assert np.all(alignment[0] > 0)
+    assert np.all(alignment[1, :, 3:] == 0)

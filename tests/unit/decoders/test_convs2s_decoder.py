@@ -13,6 +13,8 @@ from tests.unit.decoders.steps import (
     NUM_STEPS,
     SPEC,
     VOCABULARY,
+    check_that_alignment_is_a_distribution,
+    check_that_targets_ahead_are_not_seen,
     encoded,
     initial_state,
     own_past,
@@ -111,17 +113,7 @@ def test_steps_in_a_graph_keep_the_shapes_of_the_carry():
 
 
 def test_a_position_does_not_see_its_own_target_nor_later_ones():
-    decoder = make()
-    ids = random_ids(2, NUM_STEPS)
-    changed = ids.copy()
-    changed[:, 2:] = (changed[:, 2:] + 1) % VOCABULARY
-    source = encoded("float32")
-
-    logits = taught(decoder, source, ids)["logits"]
-    others = taught(decoder, source, changed)["logits"]
-
-    assert close(others[:, :3], logits[:, :3], "float32")
-    assert not close(others[:, 3], logits[:, 3], "float32")
+    check_that_targets_ahead_are_not_seen(make())
 
 
 def test_positions_beyond_the_table_share_its_last_vector():
@@ -144,14 +136,7 @@ def test_without_positions_there_is_no_table_of_them():
 
 @pytest.mark.parametrize("policy", ["float32", "bfloat16"])
 def test_alignment_is_a_distribution_over_the_valid_source(policy):
-    outputs = taught(make(policy), encoded(policy), random_ids(2, NUM_STEPS))
-    alignment = outputs["alignment"]
-
-    assert alignment.dtype == tf.float32
-    assert alignment.shape == (2, NUM_STEPS, 5)
-    np.testing.assert_allclose(tf.reduce_sum(alignment, axis=-1), 1.0, rtol=1e-5)
-    assert np.all(alignment[0] > 0)
-    assert np.all(alignment[1, :, 3:] == 0)
+    check_that_alignment_is_a_distribution(make(policy), policy)
 
 
 def test_alignment_is_of_the_asked_layer_or_the_mean_of_all():

@@ -14,6 +14,8 @@ from tests.unit.decoders.steps import (
     NUM_STEPS,
     SPEC,
     VOCABULARY,
+    check_that_alignment_is_a_distribution,
+    check_that_targets_ahead_are_not_seen,
     encoded,
     initial_state,
     own_past,
@@ -135,30 +137,14 @@ def test_steps_in_a_graph_with_a_traced_index_equal_call():
 
 
 def test_a_position_does_not_see_its_own_target_nor_later_ones():
-    decoder = TransformerDecoder(PARAMS, SPEC, "float32")
-    ids = random_ids(2, NUM_STEPS)
-    changed = ids.copy()
-    changed[:, 2:] = (changed[:, 2:] + 1) % VOCABULARY
-    source = encoded("float32")
-
-    logits = taught(decoder, source, ids)["logits"]
-    others = taught(decoder, source, changed)["logits"]
-
-    assert close(others[:, :3], logits[:, :3], "float32")
-    assert not close(others[:, 3], logits[:, 3], "float32")
+    check_that_targets_ahead_are_not_seen(TransformerDecoder(PARAMS, SPEC, "float32"))
 
 
 @pytest.mark.parametrize("policy", ["float32", "bfloat16"])
 def test_alignment_is_a_distribution_over_the_valid_source(policy):
-    decoder = TransformerDecoder(PARAMS, SPEC, policy)
-
-    alignment = taught(decoder, encoded(policy), random_ids(2, NUM_STEPS))["alignment"]
-
-    assert alignment.dtype == tf.float32
-    assert alignment.shape == (2, NUM_STEPS, 5)
-    np.testing.assert_allclose(tf.reduce_sum(alignment, axis=-1), 1.0, rtol=1e-5)
-    assert np.all(alignment[0] > 0)
-    assert np.all(alignment[1, :, 3:] == 0)
+    check_that_alignment_is_a_distribution(
+        TransformerDecoder(PARAMS, SPEC, policy), policy
+    )
 
 
 def test_alignment_is_of_the_asked_layer_or_the_mean_of_all():
