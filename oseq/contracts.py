@@ -84,9 +84,11 @@ class Projection(NamedTuple):
 
 
 class DecoderOutput(TypedDict):
-    logits: tf.Tensor  # [B, T, V] float32
+    logits: tf.Tensor  # [B, T, V] float32; of frames (CTC) [B, S', V]
+    length: NotRequired[tf.Tensor]  # [B] int32, where logits are of frames
     projection: NotRequired[Projection]
     alignment: NotRequired[tf.Tensor]  # [B, T, S'] float32, rows sum to 1
+    ctc: NotRequired[DecoderOutput]  # of frames, where a decoder has such a half, too
 
 
 class DecoderState(TypedDict):

@@ -15,10 +15,12 @@ class Encoder(LayerComponent):
     Attributes:
       embedding: the table of source tokens, for decoders that share it; or None.
       num_attending_layers: layers of the decoder, where it matters how many there are.
+      subsampling: positions of the source that one output stands for.
     """
 
     embedding: TokenEmbedding | None = None
     num_attending_layers: int | None = None
+    subsampling: int = 1
 
     @abc.abstractmethod
     def call(self, source: Source, training: bool = False) -> EncoderOutput:
