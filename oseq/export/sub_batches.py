@@ -16,7 +16,6 @@ from oseq.contracts import Batch, Predictions, Source
 # What runs side by side should end at about the same time: as many sub-batches for
 # each core as this, unless they become too small to be fast.
 _SUB_BATCHES_PER_CORE = 4
-_LEAST_TOKENS = 1024
 
 
 class Hypotheses(NamedTuple):
@@ -32,22 +31,24 @@ class SubBatchLimits:
     """How large a sub-batch may grow. None: no limit.
 
     Args:
-      max_tokens: sentences times padded length.
+      max_tokens: sentences times padded length, in elements of a source.
       max_sentences: sentences.
       parallel: sub-batches that may run side by side, each in a loop of its own.
+      least_tokens: fewer are not fast enough to be worth a sub-batch.
     """
 
     max_tokens: int | None
     max_sentences: int | None
     parallel: int = 2
+    least_tokens: int = 1024
 
 
 def generate_in_sub_batches(
     generate: Callable[[Batch], Predictions],
     sources: tf.RaggedTensor,
+    as_source: Callable[[tf.RaggedTensor], Source],
     num_best: int,
     limits: SubBatchLimits,
-    pad_id: int,
 ) -> Hypotheses:
     """Returns the hypotheses of every source, in the order of the sources.
 
@@ -56,10 +57,10 @@ def generate_in_sub_batches(
 
     Args:
       generate: the model's.
-      sources: [B, (S)] int32, as the model reads them, or empty.
+      sources: [B, (S)] tokens or samples of sound, or empty.
+      as_source: makes of some of them what the model reads.
       num_best: K.
       limits: of a sub-batch.
-      pad_id: what the model reads beyond a source's end.
     """
     length = tf.cast(sources.row_lengths(), tf.int32)  # [B]
     order = tf.argsort(length, direction="DESCENDING", stable=True)  # [B]
@@ -68,11 +69,7 @@ def generate_in_sub_batches(
 
     def answer(number: tf.Tensor) -> tuple[tf.Tensor, ...]:
         rows = order[starts[number] : starts[number + 1]]
-        batch = tf.gather(sources, rows)
-        source: Source = {
-            "ids": batch.to_tensor(pad_id),
-            "length": tf.cast(batch.row_lengths(), tf.int32),
-        }
+        source = as_source(tf.gather(sources, rows))
         found = generate({"source": source, "id": tf.cast(rows, tf.int64)})
         return rows, _without_padding(found), found["length"], found["score"]
 
@@ -170,7 +167,7 @@ def _token_budget(num_tokens: tf.Tensor, limits: SubBatchLimits) -> tf.Tensor:
         return tf.constant(tf.int32.max)
     share = num_tokens // (limits.parallel * _SUB_BATCHES_PER_CORE)
     share = tf.clip_by_value(
-        share, min(_LEAST_TOKENS, limits.max_tokens), limits.max_tokens
+        share, min(limits.least_tokens, limits.max_tokens), limits.max_tokens
     )
     return tf.where(num_tokens > limits.max_tokens, share, limits.max_tokens)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from oseq.contracts import DataSpec
+from oseq.contracts import DataSpec, Source
 from oseq.data.graph_front_end import GraphFrontEnd
 from oseq.export.sub_batches import (
     Hypotheses,
@@ -107,10 +107,16 @@ class Translator(tf.Module):
         return generate_in_sub_batches(
             self._generate,
             self._front_end.as_sources(tokens),
+            self._padded,
             self.num_best,
             self._limits,
-            self._spec.pad_id,
         )
+
+    def _padded(self, tokens: tf.RaggedTensor) -> Source:
+        return {
+            "ids": tokens.to_tensor(self._spec.pad_id),
+            "length": tf.cast(tokens.row_lengths(), tf.int32),
+        }
 
 
 def _compiled(model: Model) -> Any:

@@ -40,12 +40,16 @@ class Echo:
         return dict(zip(("ids", "length", "score"), found, strict=True))
 
 
+def padded(rows):
+    return {"ids": rows.to_tensor(0), "length": tf.cast(rows.row_lengths(), tf.int32)}
+
+
 def answer(rows, echo=None, **limits):
     limits = SubBatchLimits(**{"max_tokens": None, "max_sentences": None} | limits)
     sources = tf.ragged.constant(rows, tf.int32, ragged_rank=1)
     function = tf.function(
         lambda given: generate_in_sub_batches(
-            echo or Echo(), given, NUM_BEST, limits, pad_id=0
+            echo or Echo(), given, padded, NUM_BEST, limits
         ),
         input_signature=[tf.RaggedTensorSpec([None, None], tf.int32, 1)],
     )
