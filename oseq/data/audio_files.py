@@ -1,0 +1,173 @@
+"""Audio files as samples: any format of libsndfile, any rate, any channels."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import math
+import os
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from oseq.config.params import UserError
+from oseq.data.text_files import DataError
+
+# What libsndfile says of a file whose header does not tell its length.
+_UNKNOWN_LENGTH = 1 << 62
+
+
+class AudioHeader(NamedTuple):
+    """What a file says of itself."""
+
+    sample_freq: int  # Hz
+    num_samples: int  # of each channel, at that rate
+
+    @property
+    def duration(self) -> float:
+        """Seconds."""
+        return self.num_samples / self.sample_freq
+
+
+def read_header(path: str) -> AudioHeader:
+    """Returns rate and length of a file without decoding it.
+
+    Raises:
+      DataError: the file is missing or no audio.
+    """
+    with _open(path, path) as file:
+        if file.frames < _UNKNOWN_LENGTH:
+            return AudioHeader(file.samplerate, file.frames)
+        # A stream that was never finished: only its end tells.
+        decoded = _decode(file, 0, None, path)
+        return AudioHeader(file.samplerate, len(decoded))
+
+
+def duration_of(path: str) -> float:
+    """Returns the seconds that a file lasts, by its own header."""
+    return read_header(path).duration
+
+
+def num_samples_at(
+    header: AudioHeader,
+    sample_freq: int,
+    offset: float = 0.0,
+    duration: float | None = None,
+) -> int:
+    """Returns how many samples ``read_audio`` gives for the same arguments."""
+    first, last = _piece(header.sample_freq, header.num_samples, offset, duration)
+    return math.floor((last - first) * sample_freq / header.sample_freq + 0.5)
+
+
+def read_audio(
+    path: str, sample_freq: int, offset: float = 0.0, duration: float | None = None
+) -> np.ndarray:
+    """Returns the samples of a file, or of a piece of it.
+
+    Channels are averaged, other rates are resampled by soxr.
+
+    Args:
+      path: any file that libsndfile reads.
+      sample_freq: Hz, of the result.
+      offset: seconds before the piece.
+      duration: seconds of the piece, which ends at the file's end at the latest;
+        None: up to there.
+
+    Returns:
+      [N] float32, mono; full scale is 1.
+
+    Raises:
+      DataError: the file is missing, no audio or damaged, or holds NaN.
+    """
+    with _open(path, path) as file:
+        first, last = _piece(file.samplerate, file.frames, offset, duration)
+        samples = _decode(file, first, last, path)
+        return _resampled(samples, file.samplerate, sample_freq)
+
+
+def decode_audio(content: bytes, sample_freq: int, name: str = "audio") -> np.ndarray:
+    """Returns the samples of the bytes of a file, as ``read_audio`` does.
+
+    Args:
+      content: of a WAV or any other file that libsndfile reads.
+      sample_freq: Hz, of the result.
+      name: for error messages.
+
+    Returns:
+      [N] float32, mono.
+    """
+    with _open(io.BytesIO(content), name) as file:
+        samples = _decode(file, 0, None, name)
+        return _resampled(samples, file.samplerate, sample_freq)
+
+
+def speech_package(name: str) -> Any:
+    """Returns a package of the extra ``speech``, which may not be installed.
+
+    Raises:
+      UserError: it is not; says how to get it.
+    """
+    try:
+        return importlib.import_module(name)
+    except (ImportError, OSError) as error:  # OSError: libsndfile itself is missing
+        raise UserError(
+            f"audio needs the package {name} (pip install oseq[speech]): {error}"
+        ) from error
+
+
+def _open(source: Any, name: str) -> Any:
+    soundfile = speech_package("soundfile")
+    if isinstance(source, str) and not os.path.isfile(source):
+        what = "is no file" if os.path.exists(source) else "no such file"
+        raise DataError(f"{name}: {what}")
+    try:
+        return soundfile.SoundFile(source)
+    except (soundfile.LibsndfileError, OSError, TypeError) as error:
+        reason = getattr(error, "error_string", str(error))
+        raise DataError(f"{name}: cannot be read as audio: {reason}") from error
+
+
+def _piece(
+    rate: int, num_samples: int, offset: float, duration: float | None
+) -> tuple[int, int]:
+    """Returns first and last sample (exclusive) of a piece within the file."""
+    first = min(round(offset * rate), num_samples)
+    if duration is None:
+        return first, num_samples
+    return first, min(max(first, round((offset + duration) * rate)), num_samples)
+
+
+def _decode(file: Any, first: int, last: int | None, name: str) -> np.ndarray:
+    """Returns the mean of the channels, [N] float32, at the file's rate.
+
+    Args:
+      file: open.
+      first: sample.
+      last: sample, exclusive; None, or an unknown length: up to the end.
+      name: for error messages.
+    """
+    soundfile = speech_package("soundfile")
+    is_whole = last is None or last >= _UNKNOWN_LENGTH
+    try:
+        if first:
+            file.seek(first)
+        if is_whole and file.frames >= _UNKNOWN_LENGTH:
+            blocks = list(file.blocks(1 << 16, dtype="float32", always_2d=True))
+            channels = np.concatenate(blocks or [np.zeros((0, 1), np.float32)])
+        else:
+            wanted = -1 if is_whole else last - first
+            channels = file.read(wanted, dtype="float32", always_2d=True)
+    except (soundfile.LibsndfileError, RuntimeError) as error:
+        reason = getattr(error, "error_string", str(error))
+        raise DataError(f"{name}: is damaged: {reason}") from error
+    # libsndfile gives [samples, channels].
+    samples = channels[:, 0] if channels.shape[1] == 1 else channels.mean(axis=1)
+    if not np.isfinite(samples).all():
+        raise DataError(f"{name}: holds samples that are no numbers (NaN or infinity)")
+    return np.ascontiguousarray(samples)
+
+
+def _resampled(samples: np.ndarray, rate: int, sample_freq: int) -> np.ndarray:
+    if rate == sample_freq:
+        return samples
+    return speech_package("soxr").resample(samples, rate, sample_freq)
