@@ -13,7 +13,8 @@ import numpy as np
 from oseq.config.params import UserError
 from oseq.data.text_files import DataError
 
-# What libsndfile says of a file whose header does not tell its length.
+# What libsndfile gives as the length where a header does not tell it: the largest
+# number that there is.
 _UNKNOWN_LENGTH = 1 << 62
 
 
@@ -36,11 +37,7 @@ def read_header(path: str) -> AudioHeader:
       DataError: the file is missing or no audio.
     """
     with _open(path, path) as file:
-        if file.frames < _UNKNOWN_LENGTH:
-            return AudioHeader(file.samplerate, file.frames)
-        # A stream that was never finished: only its end tells.
-        decoded = _decode(file, 0, None, path)
-        return AudioHeader(file.samplerate, len(decoded))
+        return AudioHeader(file.samplerate, file.frames)
 
 
 def duration_of(path: str) -> float:
@@ -97,7 +94,7 @@ def decode_audio(content: bytes, sample_freq: int, name: str = "audio") -> np.nd
       [N] float32, mono.
     """
     with _open(io.BytesIO(content), name) as file:
-        samples = _decode(file, 0, None, name)
+        samples = _decode(file, 0, file.frames, name)
         return _resampled(samples, file.samplerate, sample_freq)
 
 
@@ -121,10 +118,14 @@ def _open(source: Any, name: str) -> Any:
         what = "is no file" if os.path.exists(source) else "no such file"
         raise DataError(f"{name}: {what}")
     try:
-        return soundfile.SoundFile(source)
+        file = soundfile.SoundFile(source)
     except (soundfile.LibsndfileError, OSError, TypeError) as error:
         reason = getattr(error, "error_string", str(error))
         raise DataError(f"{name}: cannot be read as audio: {reason}") from error
+    if file.frames >= _UNKNOWN_LENGTH:
+        file.close()
+        raise DataError(f"{name}: does not tell its length; write it anew as a file")
+    return file
 
 
 def _piece(
@@ -137,29 +138,21 @@ def _piece(
     return first, min(max(first, round((offset + duration) * rate)), num_samples)
 
 
-def _decode(file: Any, first: int, last: int | None, name: str) -> np.ndarray:
+def _decode(file: Any, first: int, last: int, name: str) -> np.ndarray:
     """Returns the mean of the channels, [N] float32, at the file's rate.
 
     Args:
       file: open.
-      first: sample.
-      last: sample, exclusive; None, or an unknown length: up to the end.
+      first, last: samples, the last exclusive.
       name: for error messages.
     """
     soundfile = speech_package("soundfile")
-    is_whole = last is None or last >= _UNKNOWN_LENGTH
     try:
         if first:
             file.seek(first)
-        if is_whole and file.frames >= _UNKNOWN_LENGTH:
-            blocks = list(file.blocks(1 << 16, dtype="float32", always_2d=True))
-            channels = np.concatenate(blocks or [np.zeros((0, 1), np.float32)])
-        else:
-            wanted = -1 if is_whole else last - first
-            channels = file.read(wanted, dtype="float32", always_2d=True)
-    except (soundfile.LibsndfileError, RuntimeError) as error:
-        reason = getattr(error, "error_string", str(error))
-        raise DataError(f"{name}: is damaged: {reason}") from error
+        channels = file.read(last - first, dtype="float32", always_2d=True)
+    except soundfile.LibsndfileError as error:
+        raise DataError(f"{name}: is damaged: {error.error_string}") from error
     # libsndfile gives [samples, channels].
     samples = channels[:, 0] if channels.shape[1] == 1 else channels.mean(axis=1)
     if not np.isfinite(samples).all():

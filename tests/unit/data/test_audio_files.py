@@ -95,7 +95,14 @@ def test_case_42_errors_name_the_file_and_what_is_wrong(tmp_path):
     damaged = write_truncated(tmp_path / "half.flac", tone(1.0))
     nan = str(tmp_path / "nan.wav")
     soundfile.write(nan, np.array([0.0, np.nan]), 16000, subtype="FLOAT")
+    stream = tmp_path / "stream.flac"
+    write_audio(stream, tone(0.1))
+    header = bytearray(stream.read_bytes())
+    header[21] &= 0xF0  # where FLAC tells the number of samples: 0, not known
+    header[22:26] = bytes(4)
+    stream.write_bytes(header)
     for path, problem in (
+        (str(stream), "stream.flac: does not tell its length"),
         (str(tmp_path / "gone.wav"), "gone.wav: no such file"),
         (str(tmp_path), "is no file"),
         (str(no_audio), "text.wav: cannot be read as audio: Format not recognised"),
