@@ -154,6 +154,9 @@ class DataSpec:
     bos_id: int = 2  # PAD where the vocabulary has no start symbol
     unk_id: int = 3  # -1 where no text is unknown
     joint_vocabulary: bool = False
+    # The text of each id, "" where it has none: joined, the symbols of a sequence are
+    # its text, as in "c", "a", "t", " " or " cat", "s". () where nobody reads them.
+    symbols: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
