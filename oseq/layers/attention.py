@@ -16,7 +16,10 @@ _HIDDEN = -1e9
 
 
 def dot_product_weights(
-    query: tf.Tensor, key: tf.Tensor, mask: tf.Tensor | None
+    query: tf.Tensor,
+    key: tf.Tensor,
+    mask: tf.Tensor | None,
+    position_scores: tf.Tensor | None = None,
 ) -> tf.Tensor:
     """Returns how much each query attends to each key: [..., T, S] float32.
 
@@ -24,8 +27,12 @@ def dot_product_weights(
       query: [..., T, D].
       key: [..., S, D].
       mask: None, or broadcastable to [..., T, S] bool.
+      position_scores: None, or [..., T, S], added to the products.
     """
-    return masked_softmax(tf.matmul(query, key, transpose_b=True), mask)
+    scores = tf.matmul(query, key, transpose_b=True)
+    if position_scores is not None:
+        scores = tf.cast(scores, tf.float32) + tf.cast(position_scores, tf.float32)
+    return masked_softmax(scores, mask)
 
 
 def masked_softmax(scores: tf.Tensor, mask: tf.Tensor | None) -> tf.Tensor:
@@ -43,7 +50,7 @@ class KeyValue(NamedTuple):
     value: tf.Tensor
 
 
-class _MultiHeadAttention(Composite):
+class MultiHeadAttention(Composite):
     """Common part: attention of split heads, and the output map.
 
     Args:
@@ -92,6 +99,7 @@ class _MultiHeadAttention(Composite):
         memory: KeyValue,
         mask: tf.Tensor | None,
         training: bool,
+        position_scores: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Scaled dot-product attention and the output map; softmax in FP32.
 
@@ -99,12 +107,15 @@ class _MultiHeadAttention(Composite):
           query: [B, A, T, D].
           memory: keys and values, [B, A, S, D] each.
           mask: None, or broadcastable to [B, A, T, S] bool.
+          position_scores: None, or [B, A, T, S], added to the scaled products.
 
         Returns:
           outputs [B, T, H], and attention weights [B, A, T, S] float32.
         """
         query = query * tf.cast(self.head_size**-0.5, query.dtype)
-        weights = dot_product_weights(query, memory.key, mask)  # [B, A, T, S]
+        weights = dot_product_weights(
+            query, memory.key, mask, position_scores
+        )  # [B, A, T, S]
         dropped = self.dropout(tf.cast(weights, query.dtype), training=training)
         context = tf.matmul(dropped, memory.value)  # [B, A, T, D]
         context = tf.transpose(context, [0, 2, 1, 3])  # [B, T, A, D]
@@ -113,7 +124,7 @@ class _MultiHeadAttention(Composite):
         return self.output_map(context), weights
 
 
-class SelfAttention(_MultiHeadAttention):
+class SelfAttention(MultiHeadAttention):
     """Attention of a sequence to itself, in one pass or step by step."""
 
     writes_in_place = True  # False for runtimes that cannot, such as TFLite
@@ -200,7 +211,7 @@ def write_to_copy(history: tf.Tensor, index: tf.Tensor, values: tf.Tensor) -> tf
     return tf.where(tf.reshape(is_here, [1, 1, -1, 1, 1]), values, history)
 
 
-class CrossAttention(_MultiHeadAttention):
+class CrossAttention(MultiHeadAttention):
     """Attention of a target to the encoder's outputs."""
 
     def __init__(self, hidden_size: int, *args, **kwargs):

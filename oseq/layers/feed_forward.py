@@ -10,12 +10,13 @@ from oseq.layers.linear import Linear
 
 
 class FeedForward(Composite):
-    """Two linear maps with ReLU between ("Attention Is All You Need", eq. 2).
+    """Two linear maps, ReLU between ("Attention Is All You Need", eq. 2), or another.
 
     Args:
       hidden_size: H.
       filter_size: width between the two maps.
-      dropout: rate after the ReLU.
+      dropout: rate between the two maps.
+      activation: of the first map, see ``Linear``.
       initializer, regularizer: as in ``Linear``.
     """
 
@@ -25,6 +26,7 @@ class FeedForward(Composite):
         filter_size: int,
         dropout: float,
         *,
+        activation: str = "relu",
         initializer=None,
         regularizer=None,
         name: str,
@@ -32,7 +34,9 @@ class FeedForward(Composite):
     ):
         super().__init__(name=name, dtype=dtype)
         shared = dict(initializer=initializer, regularizer=regularizer, dtype=dtype)
-        self.inner = Linear(filter_size, activation="relu", name="inner", **shared)
+        self.inner = Linear(
+            filter_size, activation=activation, name="inner", **shared
+        )
         self.dropout = Dropout(dropout, name="dropout", dtype=dtype)
         self.outer = Linear(hidden_size, name="outer", **shared)
 

@@ -47,7 +47,7 @@ class Linear(keras.layers.Layer):
 
     Args:
       units: size of the last axis of the output.
-      activation: None or ``"relu"``.
+      activation: name of a Keras activation, or None.
       use_bias: False leaves the bias out.
       initializer: Keras initializer of the kernel; None is Glorot uniform.
       regularizer: Keras regularizer of the kernel, applied to its FP32 master.

@@ -23,10 +23,19 @@ class Residual(Composite):
 
     Args:
       params: of a Transformer encoder or decoder.
+      weight: what the sublayer's output is multiplied by before it is added.
     """
 
-    def __init__(self, params: Mapping[str, Any], *, name: str, dtype: str):
+    def __init__(
+        self,
+        params: Mapping[str, Any],
+        *,
+        weight: float = 1.0,
+        name: str,
+        dtype: str,
+    ):
         super().__init__(name=name, dtype=dtype)
+        self.weight = weight
         self.pre_norm = params["norm_order"] == "pre"
         self.norm = _make_norm(params, "norm")
         self.dropout = Dropout(
@@ -44,9 +53,15 @@ class Residual(Composite):
         """Args: inputs: [B, T, H]; valid: [B, T] bool. Returns: [B, T, H]."""
         if self.pre_norm:
             outputs = function(self.norm(inputs, valid=valid, training=training))
-            return inputs + self.dropout(outputs, training=training)
-        outputs = inputs + self.dropout(function(inputs), training=training)
+            return inputs + self._damp(outputs, training)
+        outputs = inputs + self._damp(function(inputs), training)
         return self.norm(outputs, valid=valid, training=training)
+
+    def _damp(self, outputs: tf.Tensor, training: bool) -> tf.Tensor:
+        outputs = self.dropout(outputs, training=training)
+        if self.weight == 1.0:
+            return outputs
+        return outputs * tf.cast(self.weight, outputs.dtype)
 
 
 def make_final_norm(params: Mapping[str, Any]) -> keras.layers.Layer | None:
