@@ -225,6 +225,10 @@ def build_trainer(
     data_layer = build_data_layer(config, "train", worker)
     precision = usable_precision(params["dtype"])
     model = build_model(config, "train", data_layer, precision)
+    if params["use_xla_jit"] and not model.works_in_xla:
+        raise ConfigError(
+            f"use_xla_jit: XLA cannot compile {params['loss'].__name__}; leave it out"
+        )
     trainable = _trainable_variables(model, params["freeze_variables_regex"])
     # The chief alone finds it; the others learn of its header.
     saved = None

@@ -2,6 +2,7 @@
 
 from oseq.decoders.convs2s_decoder import ConvS2SDecoder
 from oseq.decoders.decoder import AutoregressiveDecoder, Decoder
+from oseq.decoders.fc_ctc_decoder import FullyConnectedCTCDecoder
 from oseq.decoders.rnn_decoder_with_attention import RNNDecoderWithAttention
 from oseq.decoders.transformer_decoder import TransformerDecoder
 
@@ -9,6 +10,7 @@ __all__ = [
     "AutoregressiveDecoder",
     "ConvS2SDecoder",
     "Decoder",
+    "FullyConnectedCTCDecoder",
     "RNNDecoderWithAttention",
     "TransformerDecoder",
 ]

@@ -29,9 +29,12 @@ class Decoder(LayerComponent):
     Attributes:
       num_attending_layers: how many layers attend to the source, where an encoder may
         have to know it.
+      scores: what there are logits of: the "tokens" of a target, the "frames" of an
+        encoder (CTC), or both, those of frames under ``ctc``.
     """
 
     num_attending_layers: int | None = None
+    scores: frozenset[str] = frozenset({"tokens"})
 
     def __init__(
         self,

@@ -2,6 +2,7 @@
 
 from oseq.losses.basic_sequence_loss import BasicSequenceLoss
 from oseq.losses.cross_entropy_with_smoothing import CrossEntropyWithSmoothing
+from oseq.losses.ctc_loss import CTCLoss
 from oseq.losses.loss import Loss
 from oseq.losses.padded_cross_entropy_loss_with_smoothing import (
     PaddedCrossEntropyLossWithSmoothing,
@@ -9,6 +10,7 @@ from oseq.losses.padded_cross_entropy_loss_with_smoothing import (
 
 __all__ = [
     "BasicSequenceLoss",
+    "CTCLoss",
     "CrossEntropyWithSmoothing",
     "Loss",
     "PaddedCrossEntropyLossWithSmoothing",

@@ -18,7 +18,14 @@ class Loss(Component, abc.ABC):
     Args:
       params: the user's values; checked and completed here.
       spec: vocabulary sizes and special ids.
+
+    Attributes:
+      scores: what it reads the logits of, as a decoder's ``scores``.
+      works_in_xla: whether ``use_xla_jit`` can compile it.
     """
+
+    scores: frozenset[str] = frozenset({"tokens"})
+    works_in_xla: bool = True
 
     def __init__(self, params: Mapping[str, Any], spec: DataSpec):
         self.params = check_params(type(self), params)

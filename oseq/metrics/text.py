@@ -26,7 +26,7 @@ def ter(hypotheses: Sequence[str], references: Sequence[str]) -> tuple[float, st
 
 def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     """Returns the percentage of lines that equal their reference."""
-    _check_lines(hypotheses, references)
+    check_lines(hypotheses, references)
     equal = sum(map(str.__eq__, hypotheses, references))
     return 100.0 * equal / len(references)
 
@@ -44,13 +44,13 @@ def perplexity(total_loss: float, num_tokens: float) -> float:
 def _corpus_score(
     metric: Metric, hypotheses: Sequence[str], references: Sequence[str]
 ) -> tuple[float, str]:
-    _check_lines(hypotheses, references)
+    check_lines(hypotheses, references)
     # sacrebleu wants the hypotheses first, then a list of sets of references.
     score = metric.corpus_score(list(hypotheses), [list(references)]).score
     return score, str(metric.get_signature())
 
 
-def _check_lines(hypotheses: Sequence[str], references: Sequence[str]) -> None:
+def check_lines(hypotheses: Sequence[str], references: Sequence[str]) -> None:
     """Raises ValueError where scores would be meaningless."""
     if isinstance(hypotheses, str) or isinstance(references, str):
         raise ValueError("a corpus is a sequence of lines, not one string")

@@ -45,7 +45,8 @@ class EncoderDecoderModel(Model):
             self.encoder.num_attending_layers, self.decoder.num_attending_layers
         )
         self.loss = self.params["loss"](self.params["loss_params"], spec)
-        self.search = self.params["search"](self.params["search_params"], spec)
+        self.works_in_xla = self.loss.works_in_xla
+        self.search = self.make_search()
 
     @staticmethod
     def get_required_params() -> dict[str, Param]:
@@ -71,6 +72,10 @@ class EncoderDecoderModel(Model):
             "regularizer": Param(type, "for an encoder or decoder that names none"),
             "regularizer_params": Param(dict, "its arguments", {}, "regularizer"),
         }
+
+    def make_search(self) -> Any:
+        """Returns what ``generate`` looks for outputs with; for the constructor."""
+        return self.params["search"](self.params["search_params"], self.spec)
 
     def call(self, batch: Batch, training: bool = False) -> DecoderOutput:
         encoded = self.encoder(batch["source"], training=training)

@@ -26,10 +26,12 @@ class Model(Component, Composite):
     Attributes:
       best_metric: name of the metric that chooses the best checkpoint by default.
       metric_names: what ``evaluate`` returns, by name.
+      works_in_xla: whether ``use_xla_jit`` can compile its training.
     """
 
     best_metric = "loss"
     metric_names: Sequence[str] = ()
+    works_in_xla = True
 
     def __init__(self, params: Mapping[str, Any], spec: DataSpec, policy: str):
         name = type(self).__name__.lower()
