@@ -44,6 +44,8 @@ def lineage_mask(lineage: tf.Tensor) -> tf.Tensor:
 
 
 def zero_padding(inputs: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
-    """Args: inputs: [B, T, H]; valid: [B, T] bool. Returns: zero where not valid."""
+    """Returns [B, T, ...] as ``inputs``, zero where not ``valid`` [B, T] bool."""
+    for axis in range(2, inputs.shape.rank):
+        valid = tf.expand_dims(valid, axis)
     # No product, which of inf makes NaN.
-    return tf.where(tf.expand_dims(valid, 2), inputs, tf.zeros([], inputs.dtype))
+    return tf.where(valid, inputs, tf.zeros([], inputs.dtype))
