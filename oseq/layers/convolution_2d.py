@@ -1,0 +1,161 @@
+"""Convolution over time and frequency."""
+
+from __future__ import annotations
+
+import functools
+
+import keras
+import tensorflow as tf
+
+from oseq.layers import masks
+from oseq.layers.linear import add_bias, map_rows
+
+PADDINGS = ("SAME", "VALID")
+Pair = tuple[int, int]
+
+
+class Convolution2D(keras.layers.Layer):
+    """Two-dimensional convolution whose result does not depend on the other examples.
+
+    TensorFlow's own padding of a strided convolution depends on the padded length of
+    the batch. Here output i sees the inputs from ``i * stride - (k - 1) // 2`` on,
+    whatever else is in the batch, and zeros beyond ``length``.
+
+    Args:
+      units: number of channels of the output.
+      kernel_size: of time and of frequency, k each.
+      stride: of time and of frequency.
+      padding: of both axes. ``SAME``: ``ceil(n / stride)`` outputs of n inputs, and
+        (k - 1) // 2 zeros before the first; ``VALID``: no zeros, and outputs only where
+        the whole kernel fits.
+      use_bias: False leaves the bias out.
+      initializer: Keras initializer of the kernel; None is Glorot uniform.
+      regularizer: Keras regularizer of the kernel, applied to its FP32 master.
+    """
+
+    def __init__(
+        self,
+        units: int,
+        kernel_size: Pair,
+        stride: Pair = (1, 1),
+        *,
+        padding: str = "SAME",
+        use_bias: bool = True,
+        initializer: keras.initializers.Initializer | None = None,
+        regularizer: keras.regularizers.Regularizer | None = None,
+        name: str,
+        dtype: str,
+    ):
+        super().__init__(name=name, dtype=dtype)
+        if padding not in PADDINGS:
+            raise ValueError(f"padding must be one of {PADDINGS}, got {padding!r}")
+        self.units = units
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.padding = padding
+        self.use_bias = use_bias
+        # A copy: one Keras initializer gives equal weights wherever it is used.
+        self.initializer = (
+            initializer.clone() if initializer else keras.initializers.GlorotUniform()
+        )
+        self.regularizer = regularizer
+
+    def build(self, input_shape):
+        self.kernel = self.add_weight(
+            name="kernel",
+            shape=(*self.kernel_size, input_shape[-1], self.units),
+            initializer=self.initializer,
+            regularizer=self.regularizer,
+        )
+        if self.use_bias:
+            self.bias = self.add_weight(
+                name="bias", shape=(self.units,), initializer="zeros"
+            )
+
+    def call(self, inputs: tf.Tensor, length: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Convolves; what lies beyond ``length`` counts as zeros, inf and NaN too.
+
+        Args:
+          inputs: [B, T, F, C].
+          length: [B] int32.
+
+        Returns:
+          Outputs [B, T', F', units] in the same dtype, which mean nothing beyond their
+          length, and that length [B] int32.
+        """
+        shape = tf.shape(inputs)
+        inputs = masks.zero_padding(inputs, tf.sequence_mask(length, shape[1]))
+        padded = tf.pad(inputs, [[0, 0], *self._paddings(shape), [0, 0]])
+        outputs = _convolve(padded, tf.convert_to_tensor(self.kernel), self.stride)
+        # oneDNN's shape of an empty batch is wrong.
+        width = (tf.shape(padded)[1] - self.kernel_size[0]) // self.stride[0] + 1
+        num_bins = self.output_size(inputs.shape[2])
+        outputs = tf.reshape(outputs, [shape[0], width, num_bins, self.units])
+        if self.use_bias:
+            bias = tf.convert_to_tensor(self.bias)
+            outputs = map_rows(lambda rows: add_bias(rows, bias), outputs)
+        return outputs, self.output_length(length)
+
+    def output_length(self, length):
+        """Returns how many of T' are valid, of an int or a tensor of ints."""
+        return self._num_outputs(length, axis=0)
+
+    def output_size(self, num_bins: int) -> int:
+        """Returns F' of F; 0 where not even one kernel fits."""
+        return self._num_outputs(num_bins, axis=1)
+
+    def _num_outputs(self, size, axis: int):
+        kernel_size, stride = self.kernel_size[axis], self.stride[axis]
+        if self.padding == "SAME":
+            return -(-size // stride)
+        count = (size - kernel_size) // stride + 1
+        return tf.maximum(count, 0) if tf.is_tensor(count) else max(count, 0)
+
+    def _paddings(self, shape: tf.Tensor) -> list[list]:
+        """Returns what goes before and after, for time and for frequency."""
+        if self.padding == "SAME":
+            before = [(size - 1) // 2 for size in self.kernel_size]
+            after = [size // 2 for size in self.kernel_size]
+            return [list(pair) for pair in zip(before, after, strict=True)]
+        # A batch of too short examples still has one output, that is not valid.
+        return [[0, tf.maximum(self.kernel_size[0] - shape[1], 0)], [0, 0]]
+
+
+def _convolve(inputs: tf.Tensor, kernel: tf.Tensor, stride: Pair) -> tf.Tensor:
+    """Args: inputs: [B, T, F, C]; kernel: [k, k, C, units]. Returns: as inputs."""
+    dtype = inputs.dtype
+    if not is_exact(dtype):
+        inputs, kernel = tf.cast(inputs, tf.float32), tf.cast(kernel, tf.float32)
+    num_bins = kernel.shape[1]
+    if inputs.shape[2] < num_bins + stride[1]:
+        # One output bin, where strides mean nothing, and oneDNN's are wrong.
+        inputs, stride = inputs[:, :, :num_bins], (stride[0], 1)
+    outputs = tf.nn.conv2d(inputs, kernel, [1, *stride, 1], "VALID")
+    return tf.cast(outputs, dtype)
+
+
+def is_exact(dtype: tf.DType) -> bool:
+    """Returns whether two-dimensional convolutions sum their gradients in float32.
+
+    On GPUs they do (K20). On CPUs float16 is summed in float16, and slower than
+    float32; bfloat16 is exact, and faster, where oneDNN makes it.
+    """
+    if dtype == tf.float32 or tf.config.get_visible_devices("GPU"):
+        return True
+    return dtype == tf.bfloat16 and _bfloat16_is_exact()
+
+
+@functools.cache
+def _bfloat16_is_exact() -> bool:
+    """Tries it: sums of ones in bfloat16 get stuck at 256."""
+    with tf.init_scope(), tf.device("CPU"):
+        channels, size = 4096, 4
+        gradient = tf.raw_ops.Conv2DBackpropInput(
+            input_sizes=[1, size, size, 1],
+            filter=tf.ones([3, 3, 1, channels], tf.bfloat16),
+            out_backprop=tf.ones([1, size - 2, size - 2, channels], tf.bfloat16),
+            strides=[1, 1, 1, 1],
+            padding="VALID",
+        )
+        # The middle sees all of the kernel that fits: 2 x 2 outputs.
+        return float(gradient[0, 1, 1, 0]) == 4 * channels
