@@ -13,12 +13,11 @@ import tensorflow as tf
 
 from oseq.config.params import ConfigError, Param
 from oseq.contracts import Position
-from oseq.data.batch_planner import BatchLimits, BatchPlanner
 from oseq.data.constraints import CONSTRAINT_PARAMS, Constraints, read_constraints
-from oseq.data.data_layer import DataLayer
 from oseq.data.graph_front_end import GraphFrontEnd
 from oseq.data.padding import pad_rows
 from oseq.data.parallel_corpus import LengthLimits, ParallelCorpus, select_examples
+from oseq.data.planned_data_layer import PlannedDataLayer
 from oseq.data.text_files import DataError
 from oseq.data.text_front_end import TextFrontEnd
 from oseq.data.tokenized_text import TokenizedText, tokenize
@@ -47,7 +46,7 @@ class CorpusFiles(Protocol):
         """Returns source and target, as many lines each; no target in infer."""
 
 
-class TextDataLayer(DataLayer):
+class TextDataLayer(PlannedDataLayer):
     """Pairs of lines, planned, padded and turned back into text.
 
     Every source and every target ends with EOS. An example's id is its place in the
@@ -64,18 +63,9 @@ class TextDataLayer(DataLayer):
                 "infer cuts longer lines, eval and score keep them whole",
                 minimum=2,
             ),
-            "batch_tokens": Param(
-                int, "most sentences times padded length in a batch", minimum=1
-            ),
-            "batch_size": Param(int, "most sentences in a batch", minimum=1),
-            "shuffle": Param(bool, "new order in every epoch; default: in train"),
-            "repeat": Param(bool, "epoch after epoch; default: in train"),
-            "seed": Param(int, "decides about the order", 0, minimum=0),
+            **PlannedDataLayer.get_optional_params(),
             "cache_dir": Param(
                 str, "place of tokenized text; default: .oseq_cache by the files"
-            ),
-            "prefetch_buffer_size": Param(
-                int, "batches made ahead; -1 lets tf.data decide", -1, minimum=-1
             ),
         }
 
@@ -83,11 +73,8 @@ class TextDataLayer(DataLayer):
         super().__init__(params, mode, worker)
         self._limits = self._check_values()
         self._files = self._open_files()
-        if self._files.reads_standard_input and worker.size > 1:
-            raise DataError(
-                f"-: standard input is read by one process, not by {worker.size}; name "
-                "a file"
-            )
+        if self._files.reads_standard_input:
+            self._check_one_reader()
         self._front_end = self._make_front_end()
         self.spec = self._front_end.spec
         self.fingerprint = self._front_end.fingerprint
@@ -141,18 +128,8 @@ class TextDataLayer(DataLayer):
 
     def batches(self, position: Position = Position()) -> Iterator[dict[str, Any]]:
         """Yields the batches of ``dataset`` as NumPy arrays."""
-        epoch, first = position.epoch, position.batch
-        while epoch == 0 or self._repeats:
-            plan = self._planner.plan(epoch, self.worker.rank, first)
-            for examples in plan:
-                yield self._batch(self._corpus.examples[examples])
-            epoch, first = epoch + 1, 0
-
-    def advance(self, position: Position, num_batches: int) -> Position:
-        epochs, batch = divmod(
-            position.batch + num_batches, max(1, self.batches_per_epoch)
-        )
-        return Position(position.epoch + epochs, batch)
+        for _, examples in self._planned(position):
+            yield self._batch(self._corpus.examples[examples])
 
     def restore(self, ids: Sequence[int]) -> str:
         return self._front_end.target.decode(ids)
@@ -183,21 +160,15 @@ class TextDataLayer(DataLayer):
 
     def _check_values(self) -> LengthLimits:
         """Refuses values that do not fit together; returns the length limits."""
-        params = self.params
-        problems = self._missing_keys()
-        for key in ("shuffle", "repeat"):
-            if self.mode != "train" and params[key]:
-                problems.append(f"{key}: cannot be True in {self.mode}")
-        if params["batch_tokens"] is None and params["batch_size"] is None:
-            problems.append("give batch_tokens or batch_size, or both")
-        limits = params["max_length"]
+        problems = self._missing_keys() + self._problems_of_batches()
+        given = limits = self.params["max_length"]
         limits = list(limits) if isinstance(limits, list) else [limits, limits]
         if len(limits) != 2 or not all(
             limit is None or (type(limit) is int and limit >= 2) for limit in limits
         ):
             problems.append(
                 "max_length: expected a number of tokens, at least 2, or "
-                f"[source, target], got {params['max_length']!r}"
+                f"[source, target], got {given!r}"
             )
         if problems:
             raise ConfigError([f"{type(self).__name__}/{text}" for text in problems])
@@ -224,52 +195,23 @@ class TextDataLayer(DataLayer):
 
     def _set_corpus(self, corpus: ParallelCorpus) -> None:
         """Plans the batches of a corpus."""
-        params = self.params
-        is_train = self.mode == "train"
-        shuffle, repeat = params["shuffle"], params["repeat"]
-        self._repeats = is_train and (repeat is None or repeat)
-        is_shuffled = is_train and (shuffle is None or shuffle)
         self._corpus = corpus
-        self._planner = BatchPlanner(
-            corpus.lengths,
-            BatchLimits(
-                max_tokens=params["batch_tokens"],
-                max_sentences=params["batch_size"],
-                multiple=self._length_multiple,
-            ),
-            num_workers=self.worker.size,
-            seed=params["seed"] if is_shuffled else None,
-            equal_shares=is_train,
-        )
-        self.order_fingerprint = self._planner.fingerprint
+        self._plan(corpus.lengths, self._length_multiple)
         self.num_lines = len(corpus.source)
         # In the other modes blank lines are examples, or wanted by nobody.
         self.blank_ids = corpus.blank if self.mode == "infer" else corpus.blank[:0]
-        self.num_examples = len(corpus.examples)
-        self.batches_per_epoch = self._planner.batches_of(self.worker.rank)
 
     def _check_enough(self) -> None:
         """Refuses data without examples; infer may have nothing to translate."""
-        files = ", ".join(self._files.all)
+        files = self._files.all
         if self.mode != "infer" and self.num_examples == 0:
             raise DataError(
-                f"{files}: no example is left of {self.num_lines:,} lines: "
+                f"{', '.join(files)}: no example is left of {self.num_lines:,} lines: "
                 f"{len(self._corpus.blank):,} blank on a side, "
                 f"{len(self._corpus.too_long):,} longer than max_length"
             )
-        if self.mode != "train":
-            return
-        if self.num_examples < self.worker.size:
-            raise DataError(
-                f"{files}: {self.num_examples:,} examples are too few for "
-                f"{self.worker.size} workers"
-            )
-        seen = self.worker.gather_objects((self.fingerprint, self.num_examples))
-        if len(set(seen)) > 1:
-            raise DataError(
-                f"{files}: workers see different text or vocabularies; numbers of "
-                f"examples by worker: {[number for _, number in seen]}"
-            )
+        if self.mode == "train":
+            self._check_workers(files, "text or vocabularies")
 
     @property
     def _source_limit(self) -> int | None:
