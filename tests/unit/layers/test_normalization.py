@@ -78,6 +78,32 @@ def test_batch_norm_uses_the_statistics_of_valid_positions():
     np.testing.assert_allclose(norm.moving_variance, 0.9 + 0.1 * variance, rtol=1e-4)
 
 
+@pytest.mark.parametrize("shape", [(2, 5, 8), (2, 5, 3, 8)], ids=["3d", "4d"])
+def test_the_written_gradient_of_batch_norm_is_the_automatic_one(shape):
+    """Over time as over time and frequency: the mask is of time alone."""
+    norm = with_weights(MaskedBatchNorm(1e-3, 0.9, name="norm"))
+    inputs = tf.constant(3.0 * random_floats(*shape) + 1.0)
+    direction = np.where(
+        VALID.reshape(2, 5, *[1] * (len(shape) - 2)), random_floats(*shape, seed=3), 0.0
+    )
+    scale, bias = norm.scale.value, norm.bias.value
+
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(inputs)
+        outputs = norm(inputs, valid=tf.constant(VALID), training=True)
+        written = tf.reduce_sum(outputs * direction)
+        rows = tf.reshape(tf.boolean_mask(inputs, VALID), [-1, 8])
+        mean, variance = tf.nn.moments(rows, axes=[0])
+        normalized = (inputs - mean) * tf.math.rsqrt(variance + 1e-3)
+        automatic = tf.reduce_sum((normalized * scale + bias) * direction)
+
+    sources = [inputs, scale, bias]
+    np.testing.assert_allclose(written, automatic, rtol=1e-4)
+    expected = tape.gradient(automatic, sources)
+    for actual, wanted in zip(tape.gradient(written, sources), expected, strict=True):
+        np.testing.assert_allclose(actual, wanted, atol=1e-4, rtol=1e-4)
+
+
 def test_batch_norm_uses_running_statistics_out_of_training():
     norm = with_weights(MaskedBatchNorm(1e-3, 0.9, name="norm"))
     norm.moving_mean.assign(np.full(8, 2.0))
