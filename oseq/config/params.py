@@ -44,6 +44,7 @@ class Param:
       default: the value of an omitted optional key.
       schema_of: for a dict, who declares its keys: the name of the sibling key that
         holds a class, e.g. ``encoder`` for ``encoder_params``, or the class itself.
+        With ``list[dict]``, of each dict of the list.
       minimum: the smallest number allowed.
       below: a number that is too large already, e.g. 1 for a rate.
       above: a number that is too small already, e.g. 0 for a share that is kept.
@@ -228,6 +229,11 @@ def _check_nested(
     if value is None and not by_sibling:
         return None, []  # such a dict switches something on; None leaves it off
     component = nested_component(param, siblings, schema)
+    if component is not None and isinstance(value, list | tuple):
+        checked = [
+            _check(component, item, f"{path}[{i}]") for i, item in enumerate(value)
+        ]
+        return [item for item, _ in checked], [each for _, of in checked for each in of]
     if component is not None:
         return _check(component, {} if value is None else value, path)
     sibling_is_missing = by_sibling and siblings.get(param.schema_of) is None

@@ -273,3 +273,37 @@ def test_a_whole_number_becomes_the_number_that_is_declared():
     params = check_params(Component, {"rate": 1})
 
     assert [type(value) for value in params.values()] == [float, int, type(None)]
+
+
+class Stack:
+    @staticmethod
+    def get_required_params():
+        return {"layers": Param(list[dict], "from the bottom", schema_of=Encoder)}
+
+    @staticmethod
+    def get_optional_params():
+        return {}
+
+
+def test_each_dict_of_a_list_is_completed_and_read_only():
+    layers = check_params(Stack, {"layers": [{"hidden_size": 8}] * 2})["layers"]
+
+    assert [layer["norm"] for layer in layers] == ["pre", "pre"]
+    with pytest.raises(TypeError):
+        layers[0]["norm"] = "post"
+    assert check_params(Stack, {"layers": layers})["layers"] == layers
+
+
+def test_a_problem_in_a_list_of_dicts_is_reported_with_its_place():
+    layers = [{"hidden_size": 8}, {"hiden_size": 8, "norm": "Post"}, 3]
+
+    problems = find_problems(Stack, {"layers": layers[:2]}, "encoder_params")
+
+    assert problems == [
+        "encoder_params/layers[1]/hiden_size: unknown key; did you mean hidden_size?",
+        "encoder_params/layers[1]/hidden_size: missing; width",
+        "encoder_params/layers[1]/norm: expected one of 'pre', 'post', got 'Post' (str); "
+        "did you mean post?",
+    ]
+    (problem,) = find_problems(Stack, {"layers": layers}, "encoder_params")
+    assert problem.startswith("encoder_params/layers: expected a list, each a dict")
