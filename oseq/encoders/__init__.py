@@ -3,9 +3,11 @@
 from oseq.encoders.bidirectional_rnn_encoder import (
     BidirectionalRNNEncoderWithEmbedding,
 )
+from oseq.encoders.conformer_encoder import ConformerEncoder
 from oseq.encoders.convs2s_encoder import ConvS2SEncoder
 from oseq.encoders.encoder import Encoder
 from oseq.encoders.gnmt_like_encoder import GNMTLikeEncoderWithEmbedding
+from oseq.encoders.speech_transformer_encoder import SpeechTransformerEncoder
 from oseq.encoders.transformer_encoder import TransformerEncoder
 from oseq.encoders.unidirectional_rnn_encoder import (
     UnidirectionalRNNEncoderWithEmbedding,
@@ -13,9 +15,11 @@ from oseq.encoders.unidirectional_rnn_encoder import (
 
 __all__ = [
     "BidirectionalRNNEncoderWithEmbedding",
+    "ConformerEncoder",
     "ConvS2SEncoder",
     "Encoder",
     "GNMTLikeEncoderWithEmbedding",
+    "SpeechTransformerEncoder",
     "TransformerEncoder",
     "UnidirectionalRNNEncoderWithEmbedding",
 ]

@@ -34,9 +34,7 @@ class FeedForward(Composite):
     ):
         super().__init__(name=name, dtype=dtype)
         shared = dict(initializer=initializer, regularizer=regularizer, dtype=dtype)
-        self.inner = Linear(
-            filter_size, activation=activation, name="inner", **shared
-        )
+        self.inner = Linear(filter_size, activation=activation, name="inner", **shared)
         self.dropout = Dropout(dropout, name="dropout", dtype=dtype)
         self.outer = Linear(hidden_size, name="outer", **shared)
 

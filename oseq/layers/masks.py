@@ -25,8 +25,23 @@ def causal_mask(length: tf.Tensor) -> tf.Tensor:
     Args:
       length: scalar int32, T.
     """
+    return band_mask(length, None, 0)
+
+
+def band_mask(length: tf.Tensor, left: int | None, right: int | None) -> tf.Tensor:
+    """Returns [1, 1, T, T] bool: hides what is far away from each position.
+
+    Args:
+      length: scalar int32, T.
+      left, right: how many earlier and later positions each sees; None: all.
+    """
     positions = tf.range(length)
-    mask = positions[:, tf.newaxis] >= positions[tf.newaxis, :]
+    ahead = positions[tf.newaxis, :] - positions[:, tf.newaxis]  # key minus query
+    mask = tf.ones_like(ahead, tf.bool)
+    if left is not None:
+        mask &= ahead >= -left
+    if right is not None:
+        mask &= ahead <= right
     return mask[tf.newaxis, tf.newaxis]
 
 

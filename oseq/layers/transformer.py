@@ -37,7 +37,7 @@ class Residual(Composite):
         super().__init__(name=name, dtype=dtype)
         self.weight = weight
         self.pre_norm = params["norm_order"] == "pre"
-        self.norm = _make_norm(params, "norm")
+        self.norm = make_transformer_norm(params, "norm")
         self.dropout = Dropout(
             params["layer_postprocess_dropout"], name="dropout", dtype=dtype
         )
@@ -68,10 +68,11 @@ def make_final_norm(params: Mapping[str, Any]) -> keras.layers.Layer | None:
     """Returns the norm after the last layer, where layers leave their sum without."""
     if params["norm_order"] != "pre":
         return None
-    return _make_norm(params, "final_norm")
+    return make_transformer_norm(params, "final_norm")
 
 
-def _make_norm(params: Mapping[str, Any], name: str) -> keras.layers.Layer:
+def make_transformer_norm(params: Mapping[str, Any], name: str) -> keras.layers.Layer:
+    """Returns the norm that a Transformer's ``norm_params`` describe."""
     norm_params = params["norm_params"]
     return make_norm(norm_params, name, norm_params["center_scale"])
 

@@ -98,6 +98,23 @@ def test_masks():
     assert causal[0, 0].numpy().tolist() == np.tri(3, dtype=bool).tolist()
 
 
+def test_a_band_hides_what_is_far_away():
+    size = tf.constant(4)
+
+    band = masks.band_mask(size, 1, 2)
+
+    assert band.shape == (1, 1, 4, 4) and band.dtype == tf.bool
+    assert band[0, 0].numpy().tolist() == [
+        [True, True, True, False],
+        [True, True, True, True],
+        [False, True, True, True],
+        [False, False, True, True],
+    ]
+    before = masks.band_mask(size, None, 0)[0, 0].numpy()
+    after = masks.band_mask(size, 0, None)[0, 0].numpy()
+    assert before.tolist() == after.T.tolist() == np.tri(4, dtype=bool).tolist()
+
+
 def test_a_beam_sees_its_lineage_alone():
     lineage = tf.constant([[[0, 1, -1], [0, 0, -1]]])  # B 1, K 2, T 3
 
