@@ -52,6 +52,18 @@ class LayerComponent(Component, Composite):
         }
 
 
+def inherit_weight_options(
+    params: Mapping[str, Any], parent: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Returns ``params`` with the parent's options of weights where it names none."""
+    inherited = dict(params)
+    for kind in ("initializer", "regularizer"):
+        if inherited[kind] is None:
+            for key in (kind, kind + "_params"):
+                inherited[key] = parent[key]
+    return inherited
+
+
 def _make(params: Mapping[str, Any], key: str) -> Any:
     if not params[key]:
         return None

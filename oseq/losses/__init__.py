@@ -4,6 +4,7 @@ from oseq.losses.basic_sequence_loss import BasicSequenceLoss
 from oseq.losses.cross_entropy_with_smoothing import CrossEntropyWithSmoothing
 from oseq.losses.ctc_loss import CTCLoss
 from oseq.losses.loss import Loss
+from oseq.losses.multi_task_ctc_entropy_loss import MultiTaskCTCEntropyLoss
 from oseq.losses.padded_cross_entropy_loss_with_smoothing import (
     PaddedCrossEntropyLossWithSmoothing,
 )
@@ -13,5 +14,6 @@ __all__ = [
     "CTCLoss",
     "CrossEntropyWithSmoothing",
     "Loss",
+    "MultiTaskCTCEntropyLoss",
     "PaddedCrossEntropyLossWithSmoothing",
 ]

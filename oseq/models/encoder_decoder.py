@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from oseq.component import inherit_weight_options
 from oseq.config.params import Param
 from oseq.contracts import (
     Batch,
@@ -32,11 +33,13 @@ class EncoderDecoderModel(Model):
     def __init__(self, params: Mapping[str, Any], spec: DataSpec, policy: str):
         super().__init__(params, spec, policy)
         self.encoder = self.params["encoder"](
-            self._component_params("encoder"), spec, policy
+            inherit_weight_options(self.params["encoder_params"], self.params),
+            spec,
+            policy,
         )
         shared = self.params["share_embeddings"] and spec.joint_vocabulary
         self.decoder = self.params["decoder"](
-            self._component_params("decoder"),
+            inherit_weight_options(self.params["decoder_params"], self.params),
             spec,
             policy,
             self.encoder.embedding if shared else None,
@@ -112,15 +115,6 @@ class EncoderDecoderModel(Model):
             }
         target = {"ids": ids, "length": one}
         self({"source": source, "target": target, "id": tf.zeros([1], tf.int64)})
-
-    def _component_params(self, name: str) -> dict[str, Any]:
-        """Returns a component's params; it inherits what it does not say itself."""
-        params = dict(self.params[name + "_params"])
-        for kind in ("initializer", "regularizer"):
-            if params[kind] is None:
-                for key in (kind, kind + "_params"):
-                    params[key] = self.params[key]
-        return params
 
 
 def _warn_of_depths(expected: int | None, actual: int | None) -> None:

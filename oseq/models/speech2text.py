@@ -87,9 +87,9 @@ class Speech2Text(EncoderDecoderModel):
     def score(self, batch: Batch) -> Scored:
         if "tokens" not in self.decoder.scores:
             raise ConfigError(
-                f"{self._decoder_name} scores frames, not the tokens of a target: there "
-                "are no scores and alignments of tokens; eval reports the loss, and "
-                "--timestamps_file says when words are spoken"
+                f"{self._decoder_name} scores frames, not the tokens of a target: it "
+                "has neither scores nor alignments of tokens; eval reports the loss, "
+                "and --timestamps_file says when words are spoken"
             )
         return super().score(batch)
 

@@ -8,6 +8,8 @@ import tensorflow as tf
 from oseq.contracts import DataSpec
 from oseq.decoders import (
     ConvS2SDecoder,
+    FullyConnectedCTCDecoder,
+    JointCTCAttentionDecoder,
     RNNDecoderWithAttention,
     TransformerDecoder,
 )
@@ -78,6 +80,45 @@ def convs2s(name, **params):
     )
 
 
+def ctc():
+    def make(policy):
+        return FullyConnectedCTCDecoder({}, DataSpec(9, 9), policy)
+
+    return LayerCase(
+        "ctc",
+        make,
+        encoded_and_target,
+        decode,
+        padded=("outputs", "ids"),
+        float32_output=True,
+    )
+
+
+def joint():
+    def make(policy):
+        params = {
+            "attn_decoder": TransformerDecoder,
+            "attn_decoder_params": PARAMS,
+            "ctc_decoder": FullyConnectedCTCDecoder,
+        }
+        return JointCTCAttentionDecoder(params, DataSpec(9, 9), policy)
+
+    def decode_both(decoder, inputs, training):
+        encoded = {"outputs": inputs["outputs"], "length": inputs["length"]}
+        target = {"ids": inputs["ids"], "length": inputs["length"]}
+        outputs = decoder(encoded, target, training=training)
+        return tf.concat([outputs["logits"], outputs["ctc"]["logits"]], axis=2)
+
+    return LayerCase(
+        "joint",
+        make,
+        encoded_and_target,
+        decode_both,
+        padded=("outputs", "ids"),
+        float32_output=True,
+    )
+
+
 def recurrent(name, **params):
     params = {
         "core_cell": LSTM,
@@ -112,6 +153,8 @@ CASES = (
         pos_embed=False,
         conv_nchannels_kwidth=[(8, 3)],
     ),
+    ctc(),
+    joint(),
     recurrent("luong", attention_type="luong", luong_scale=True, core_cell=GRU),
     recurrent("gnmt", attention_type="gnmt", tie_embeddings=False),
 )
