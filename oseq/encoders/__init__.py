@@ -5,6 +5,7 @@ from oseq.encoders.bidirectional_rnn_encoder import (
 )
 from oseq.encoders.conformer_encoder import ConformerEncoder
 from oseq.encoders.convs2s_encoder import ConvS2SEncoder
+from oseq.encoders.deep_speech2_encoder import DeepSpeech2Encoder
 from oseq.encoders.encoder import Encoder
 from oseq.encoders.gnmt_like_encoder import GNMTLikeEncoderWithEmbedding
 from oseq.encoders.speech_transformer_encoder import SpeechTransformerEncoder
@@ -17,6 +18,7 @@ __all__ = [
     "BidirectionalRNNEncoderWithEmbedding",
     "ConformerEncoder",
     "ConvS2SEncoder",
+    "DeepSpeech2Encoder",
     "Encoder",
     "GNMTLikeEncoderWithEmbedding",
     "SpeechTransformerEncoder",

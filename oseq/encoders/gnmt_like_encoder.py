@@ -11,7 +11,8 @@ from oseq.config.params import Param
 from oseq.contracts import DataSpec
 from oseq.encoders.rnn_encoder import RNNEncoder
 from oseq.encoders.rnn_params import make_cell
-from oseq.encoders.rnn_stack import RNNLayer, reverse
+from oseq.encoders.rnn_stack import RNNLayer
+from oseq.layers.bidirectional import read_both_ways
 
 
 class GNMTLikeEncoderWithEmbedding(RNNEncoder):
@@ -52,9 +53,7 @@ class GNMTLikeEncoderWithEmbedding(RNNEncoder):
         self, vectors: tf.Tensor, length: tf.Tensor, training: bool
     ) -> tf.Tensor:
         """See the base."""
-        forward, _ = self.forward(vectors, length)
-        backward, _ = self.backward(reverse(vectors, length), length)
-        first = tf.concat([forward, reverse(backward, length)], axis=-1)
+        first = read_both_ways(self.forward, self.backward, vectors, length)
         second, *others = self.stack
         outputs = second(first, length, training=training)
         for layer in others:

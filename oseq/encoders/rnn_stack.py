@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from oseq.encoders.rnn_params import make_cell
+from oseq.layers.bidirectional import reverse
 from oseq.layers.composite import Composite
 from oseq.layers.dropout import Dropout
 
@@ -94,8 +95,3 @@ class RNNStack(Composite):
         for layer in self.stack:
             outputs = layer(outputs, length, training=training)
         return reverse(outputs, length) if self.backward else outputs
-
-
-def reverse(vectors: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
-    """Returns ``vectors`` [B, S, H] with the valid positions in reverse order."""
-    return tf.reverse_sequence(vectors, length, seq_axis=1)

@@ -12,7 +12,7 @@ import time
 
 import tensorflow as tf
 
-from oseq.encoders.rnn_stack import reverse
+from oseq.layers.bidirectional import reverse
 from oseq.layers.recurrent import LSTM
 from tests.benchmarks.recurrent_workloads import DTYPES, WARM_UP, WORKLOADS, Workload
 
