@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
+from oseq.config.params import ConfigError
 from oseq.contracts import (
     Batch,
     DecoderOutput,
@@ -35,9 +36,17 @@ class Ensemble(Model):
     Args:
       members: built; the first one says how outputs are judged.
       search: chooses among the averaged probabilities.
+
+    Raises:
+      ConfigError: the search is not one step by step.
     """
 
     def __init__(self, members: Sequence[EncoderDecoderModel], search: Search):
+        if not isinstance(search, Search):
+            raise ConfigError(
+                "--ensemble: models decode together step by step, which "
+                f"{type(search).__name__} does not"
+            )
         first = members[0]
         super().__init__({}, first.spec, first.dtype_policy.name)
         self._members = list(members)
