@@ -2,6 +2,7 @@
 
 from oseq.search.beam import BeamSearch
 from oseq.search.constrained_beam import ConstrainedBeamSearch
+from oseq.search.ctc_beam import CTCBeamSearch
 from oseq.search.ctc_greedy import CTCGreedySearch
 from oseq.search.ctc_search import CTCSearch
 from oseq.search.diverse_beam import DiverseBeamSearch
@@ -11,6 +12,7 @@ from oseq.search.search import Search
 
 __all__ = [
     "BeamSearch",
+    "CTCBeamSearch",
     "CTCGreedySearch",
     "CTCSearch",
     "ConstrainedBeamSearch",
