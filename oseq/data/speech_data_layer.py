@@ -1,0 +1,263 @@
+"""Speech and what is said in it, from audio files to batches of features."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+import tensorflow as tf
+
+from oseq.config.params import ConfigError, Param
+from oseq.config.plain import to_plain
+from oseq.contracts import DataSpec, Position
+from oseq.data.audio_augmentation import AudioAugmentation, AugmentationParams
+from oseq.data.audio_feature_params import (
+    AUDIO_FEATURE_PARAMS,
+    REQUIRED_AUDIO_FEATURE_PARAMS,
+)
+from oseq.data.audio_features import AudioFeatures
+from oseq.data.delimited_tokenizer import DelimitedTokenizer
+from oseq.data.planned_data_layer import PlannedDataLayer
+from oseq.data.sentencepiece_tokenizer import SentencePieceTokenizer
+from oseq.data.spec_augment import SpecAugment
+from oseq.data.speech_batches import Randomness, SpeechBatches
+from oseq.data.speech_corpus import CorpusReader, SpeechCorpus
+from oseq.data.speech_manifest import STANDARD_INPUT, plain_list, read_manifests
+from oseq.data.text_files import DataError
+from oseq.data.tokenizer import Tokenizer
+from oseq.distributed.chief_first import once_per_host
+from oseq.distributed.worker import Worker
+
+# Keys of features that trained weights do not depend on.
+_TRAINING_ONLY = ("dither", "pad_to")
+_FEATURE_KEYS = tuple(
+    key
+    for key in (*REQUIRED_AUDIO_FEATURE_PARAMS, *AUDIO_FEATURE_PARAMS)
+    if key not in _TRAINING_ONLY
+)
+# Utterances change places between epochs where their lengths are alike up to this
+# factor: hardly any two are equal to the frame.
+_ALIKE = 1.05
+
+
+class Speech2TextDataLayer(PlannedDataLayer):
+    """Features of utterances, and their transcripts as ids.
+
+    An example's id is its place in the manifests, from 0 on. Targets end with EOS.
+    Augmentation and dither follow from seed, epoch and id alone, so that a run that is
+    resumed reads the same.
+    """
+
+    front_end_keys = ("vocab_file", "bpe", *_FEATURE_KEYS)
+    input_keys = ("dataset_files",)
+
+    @staticmethod
+    def get_required_params() -> dict[str, Param]:
+        return {
+            **REQUIRED_AUDIO_FEATURE_PARAMS,
+            "vocab_file": Param(
+                str, "alphabet, one symbol a line, or a SentencePiece model"
+            ),
+        }
+
+    @staticmethod
+    def get_optional_params() -> dict[str, Param]:
+        return {
+            "dataset_files": Param(
+                (str, list[str]),
+                "manifests (CSV, TSV, JSON lines), globs or lists of them; infer also "
+                "reads audio files and lists of them, '-' is standard input",
+            ),
+            "bpe": Param(bool, "vocab_file is a SentencePiece model", False),
+            **AUDIO_FEATURE_PARAMS,
+            "augmentation": Param(
+                dict,
+                "random changes in train",
+                default={},
+                schema_of=AugmentationParams,
+            ),
+            "min_duration": Param(float, "s; train drops what is shorter", minimum=0),
+            "max_duration": Param(float, "s; train drops what is longer", above=0),
+            "subsampling": Param(
+                int,
+                "frames of each of the encoder's outputs: train drops transcripts that "
+                "CTC cannot align with them",
+                1,
+                minimum=1,
+            ),
+            "unknown_characters": Param(
+                ["error", "drop", "map"],
+                "characters outside the alphabet; map: to the other case or without "
+                "accents, else they are dropped, too",
+                "error",
+            ),
+            "bad_examples": Param(
+                ["error", "drop"],
+                "audio that is missing, damaged or empty; infer answers it blank",
+                "error",
+            ),
+            **PlannedDataLayer.get_optional_params(),
+            "batch_tokens": Param(
+                int, "most utterances times padded frames in a batch", minimum=1
+            ),
+            "batch_size": Param(int, "most utterances in a batch", minimum=1),
+            "cache_dir": Param(
+                str, "place of what is kept; default: .oseq_cache by the manifests"
+            ),
+            "cache_audio": Param(
+                bool, "keep samples there, decoded and resampled, in 16 bits", False
+            ),
+        }
+
+    def __init__(self, params: Mapping[str, Any], mode: str, worker: Worker):
+        super().__init__(params, mode, worker)
+        self._check_values()
+        self._features = AudioFeatures(self.params)
+        self._tokenizer = _make_tokenizer(self.params)
+        augmentation = self.params["augmentation"]
+        self._augment = AudioAugmentation(augmentation, self._features.sample_freq)
+        self._mask = SpecAugment(augmentation)
+        tokenizer = self._tokenizer
+        self.spec = DataSpec(
+            target_vocab_size=tokenizer.vocab_size,
+            num_features=self._features.num_features,
+            pad_id=tokenizer.pad_id,
+            eos_id=tokenizer.eos_id,
+            bos_id=tokenizer.bos_id,
+            unk_id=tokenizer.unk_id,
+            symbols=_symbols(tokenizer),
+        )
+        self.fingerprint = _fingerprint(self.params, tokenizer)
+        self._files: list[str] = []
+        if mode == "train":
+            corpus = once_per_host(worker, self._read_corpus)
+        else:
+            corpus = self._read_corpus()
+        self._set_corpus(corpus)
+        self._check_enough()
+
+    def with_lines(self, lines: Sequence[str]) -> Self:
+        """Returns a layer over audio files, in infer."""
+        layer = copy.copy(self)
+        layer.mode = "infer"
+        layer._set_corpus(layer._reader().read(plain_list(lines, "input"), []))
+        return layer
+
+    def dataset(self, position: Position = Position()) -> tf.data.Dataset:
+        is_train = self.mode == "train"
+        randomness = Randomness(self.params["seed"], self._augment, self._mask)
+        batches = SpeechBatches(
+            self._corpus,
+            self._features,
+            self.spec,
+            randomness if is_train else None,
+            drops_bad=self.params["bad_examples"] == "drop",
+        )
+        dataset = batches.dataset(lambda: self._examples(position))
+        return dataset.prefetch(self.params["prefetch_buffer_size"])
+
+    def batches(self, position: Position = Position()) -> Iterator[dict[str, Any]]:
+        """Yields the batches of ``dataset`` as NumPy arrays."""
+        yield from self.dataset(position).as_numpy_iterator()
+
+    def restore(self, ids: Sequence[int]) -> str:
+        return self._tokenizer.decode(ids)
+
+    def text_of(self, side: str, example_id: int) -> str:
+        """Returns the name of the audio file, or the transcript in the alphabet."""
+        if side == "source":
+            return self._corpus.utterances[example_id].name
+        assert self._corpus.text is not None  # infer has none
+        return self._corpus.text.line(example_id)
+
+    def front_end_files(self) -> dict[str, str]:
+        return {"vocab_file": self.params["vocab_file"]}
+
+    def _check_values(self) -> None:
+        problems = self._problems_of_batches()
+        names, least = self.params["dataset_files"], self.params["min_duration"]
+        most = self.params["max_duration"]
+        if names is None and self.mode != "infer":
+            problems.append(f"dataset_files: missing in {self.mode}")
+        if least is not None and most is not None and least > most:
+            problems.append(f"min_duration: {least} is above max_duration {most}")
+        if problems:
+            raise ConfigError([f"{type(self).__name__}/{text}" for text in problems])
+
+    def _reader(self) -> CorpusReader:
+        return CorpusReader(
+            self.params,
+            self.mode,
+            self._features,
+            self._tokenizer,
+            is_chief=self.worker.is_chief,
+        )
+
+    def _read_corpus(self) -> SpeechCorpus:
+        names = self.params["dataset_files"]
+        if names is None:
+            return self._reader().read([], [])
+        if STANDARD_INPUT in ([names] if isinstance(names, str) else names):
+            self._check_one_reader()
+        utterances, self._files = read_manifests(names, self.mode != "infer")
+        return self._reader().read(utterances, self._files)
+
+    def _set_corpus(self, corpus: SpeechCorpus) -> None:
+        """Plans the batches of a corpus."""
+        self._corpus = corpus
+        multiple = max(self.params["pad_to"], 1)
+        lengths = np.maximum(corpus.num_frames, 1)
+        if self.mode == "train":
+            lengths = _rounded_up(lengths)
+        self._plan(lengths[:, np.newaxis], multiple)
+        self.num_lines = len(corpus.utterances)
+        self.blank_ids = corpus.blank if self.mode == "infer" else corpus.blank[:0]
+
+    def _check_enough(self) -> None:
+        """Refuses data without examples; infer may have nothing to read."""
+        if self.mode != "infer" and self.num_examples == 0:
+            raise DataError(
+                f"{', '.join(self._files)}: no example is left of {self.num_lines:,} "
+                "utterances"
+            )
+        if self.mode == "train":
+            self._check_workers(self._files, "audio, transcripts or alphabets")
+
+    def _examples(self, position: Position) -> Iterator[tuple[int, np.ndarray]]:
+        """Yields the epoch and the examples' ids of batch after batch."""
+        for epoch, examples in self._planned(position):
+            yield epoch, self._corpus.examples[examples]
+
+
+def _make_tokenizer(params: Mapping[str, Any]) -> Tokenizer:
+    file = params["vocab_file"]
+    if params["bpe"]:
+        return SentencePieceTokenizer(file)
+    return DelimitedTokenizer(file, delimiter="", special_tokens_already_in_vocab=False)
+
+
+def _symbols(tokenizer: Tokenizer) -> tuple[str, ...]:
+    """Returns the text of each id, with the space that stands before a word."""
+    special = (tokenizer.pad_id, tokenizer.eos_id, tokenizer.bos_id)
+    before = tokenizer.unk_id  # a text loses the space that it begins with
+    return tuple(
+        "" if token in special else tokenizer.spell([before, token]).surfaces[1]
+        for token in range(tokenizer.vocab_size)
+    )
+
+
+def _fingerprint(params: Mapping[str, Any], tokenizer: Tokenizer) -> str:
+    """Returns a hash of all that decides what features and ids are."""
+    values = {key: to_plain(params[key]) for key in _FEATURE_KEYS}
+    content = json.dumps([tokenizer.fingerprint, values], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+def _rounded_up(lengths: np.ndarray) -> np.ndarray:
+    """Returns lengths of few different values, at most a twentieth above."""
+    steps = np.ceil(np.log(lengths) / np.log(_ALIKE) - 1e-9)
+    return np.ceil(_ALIKE**steps).astype(np.int64)
