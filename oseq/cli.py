@@ -127,7 +127,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--config_file", required=True, help="Python or YAML file")
     parser.add_argument("--mode", choices=CLI_MODES, default="train")
     parser.add_argument(
-        "--infer_input_file", help="text to translate or score; - is stdin"
+        "--infer_input_file",
+        help="text to translate or score, speech to transcribe; - is stdin",
     )
     parser.add_argument(
         "--infer_output_file", default="infer-out.txt", help="- is stdout"

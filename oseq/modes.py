@@ -121,8 +121,7 @@ def _evaluate(config: Config, mode: str, options: Options, worker: Worker) -> No
 
 def _infer(config: Config, mode: str, options: Options, worker: Worker) -> None:
     del mode
-    if options.infer_input_file is not None:
-        config = _with_file(config, "source_file", options.infer_input_file)
+    config = _with_input(config, options.infer_input_file)
     trained = build.build_trained_model(config, "infer", options, worker)
     alignment, attention = options.alignment_file, options.attention_file
     inference = Inference(
@@ -140,8 +139,7 @@ def _infer(config: Config, mode: str, options: Options, worker: Worker) -> None:
 
 def _score(config: Config, mode: str, options: Options, worker: Worker) -> None:
     """Tells how likely the model finds each target line, given its source line."""
-    if options.infer_input_file is not None:
-        config = _with_file(config, "source_file", options.infer_input_file)
+    config = _with_input(config, options.infer_input_file)
     if options.score_target_file is not None:
         config = _with_file(config, "target_file", options.score_target_file)
     trained = build.build_trained_model(config, mode, options, worker)
@@ -208,6 +206,14 @@ _MODES: dict[str, Callable[[Config, str, Options, Worker], None]] = {
     "average": _average,
     "export": _export,
 }
+
+
+def _with_input(config: Config, path: str | None) -> Config:
+    """Returns a config whose data layer reads a file that the command line names."""
+    if path is None:
+        return config
+    key, *_ = config.params("infer")["data_layer"].input_keys
+    return _with_file(config, key, path)
 
 
 def _without_input(config: Config) -> Config:

@@ -12,7 +12,7 @@ class Options:
     Args:
       resume: ``must`` continue a run in logdir, ``never``, or ``auto``: if one is
         there.
-      infer_input_file: file to translate instead of the config's; ``-``: standard
+      infer_input_file: file to read instead of the config's; ``-``: standard
         input.
       infer_output_file: where the output goes; ``-``: standard output.
       score_target_file: translations to score instead of the config's target_file.

@@ -45,7 +45,8 @@ class DataLayer(Component, abc.ABC):
     # Keys that decide how raw input becomes tensors. eval, infer and export take
     # their values from the training run.
     front_end_keys: Sequence[str] = ()
-    # Keys that name what infer reads. None for all of them: it reads nothing by itself.
+    # Keys that name what infer reads; --infer_input_file is the value of the first.
+    # None for all of them: it reads nothing by itself.
     input_keys: Sequence[str] = ("source_file",)
 
     params: Mapping[str, Any]
