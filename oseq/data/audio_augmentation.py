@@ -138,7 +138,7 @@ def _draw_factor(
 ) -> float:
     """Returns one of a list, or a factor from 1 - r to 1 + r."""
     if isinstance(factors, Sequence):
-        return factors[generator.integers(len(factors))]
+        return factors[int(generator.integers(len(factors)))]
     return generator.uniform(1 - factors, 1 + factors)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,11 @@ _PEAK_FLOOR = 1e-5
 # Features are natural logarithms, whose standard deviation is above 1 in speech: where
 # it is below this one, hundredths of a decibel, there is nothing to stretch.
 _STD_DEV_FLOOR = 1e-3
+_WINDOWS: dict[str, Callable[[int], np.ndarray]] = {
+    "hanning": np.hanning,
+    "hamming": np.hamming,
+    "none": np.ones,
+}
 
 
 class AudioFeatures:
@@ -191,8 +196,7 @@ class AudioFeatures:
 
     def _make_window(self, kind: str) -> np.ndarray:
         """Returns [num_fft] float32, zero beyond the window."""
-        functions = {"hanning": np.hanning, "hamming": np.hamming, "none": np.ones}
-        window = functions[kind](self.window_size)
+        window = _WINDOWS[kind](self.window_size)
         if self._preemphasis:
             window[0] = 0.0
         padding = self._num_fft - self.window_size
