@@ -107,7 +107,11 @@ class CTCBeamSearch(CTCSearch):
             self.params["max_symbols"],
         )
         beam = PrefixBeam(
-            *frames.shape, self.params["beam_width"], self.spec.pad_id, self._fusion
+            len(frames),
+            self.spec.target_vocab_size,
+            self.params["beam_width"],
+            self.spec.pad_id,
+            self._fusion,
         )
         for frame, of_frame in zip(frames, symbols, strict=True):
             beam.advance(frame, of_frame)

@@ -37,10 +37,14 @@ class _Tree:
         self._num_classes = num_classes
         self._children: dict[int, int] = {}
 
-    def children(self, nodes: np.ndarray, symbols: np.ndarray) -> list[int]:
+    def children(self, nodes: np.ndarray, symbols: np.ndarray) -> np.ndarray:
         """Returns the nodes of prefixes with one more symbol."""
         keys = (nodes * self._num_classes + symbols).tolist()
-        return [self._children.get(key) or self._add(key) for key in keys]
+        children = np.array(
+            [self._children.get(key) or self._add(key) for key in keys], np.int64
+        )
+        self.parents[children], self.symbols[children] = nodes, symbols
+        return children
 
     def ids(self, node: int) -> list[int]:
         """Returns the symbols of a prefix."""
@@ -53,9 +57,8 @@ class _Tree:
     def _add(self, key: int) -> int:
         child = len(self._children) + 2
         self._children[key] = child
-        parent, symbol = divmod(key, self._num_classes)
-        self.parents[child], self.symbols[child] = parent, symbol
         if self._fusion:
+            parent, symbol = divmod(key, self._num_classes)
             context = self._fusion.follow(self.contexts[parent], symbol)
             self.contexts.append(context)
         return child
@@ -153,36 +156,44 @@ class PrefixBeam:
           grown: [K, M], of those with one more symbol, which they end in.
           symbols: [M].
         """
-        num_stay = len(self._nodes)
-        gains = self._gains(symbols)
         stay = np.logaddexp(stays_in_blank, stays_in_symbol) + self._bonus
-        scores = np.concatenate([stay, (grown + gains).ravel()])
-        chosen = _greatest(scores, self._beam_width)
-        stay = chosen[chosen < num_stay]
-        parents, columns = np.divmod(
-            chosen[chosen >= num_stay] - num_stay, len(symbols)
-        )
+        # Where as many stay as the beam holds, none is chosen that is worse than all.
+        least = stay.min() if len(stay) == self._beam_width else -np.inf
+        most = grown + self._bonus[:, np.newaxis]
+        if self._fusion:
+            most += self._fusion.most_gain
+        parents, columns = np.nonzero(most > least)
+        grown, symbols = grown[parents, columns], symbols[columns]
+        bonus = self._bonus[parents] + self._gains(parents, symbols)
+        chosen = _greatest(np.concatenate([stay, grown + bonus]), self._beam_width)
+        stay = chosen[chosen < len(stay)]
+        grow = chosen[len(stay) :] - len(self._nodes)
 
-        grown = grown[parents, columns]
-        children = self._tree.children(self._nodes[parents], symbols[columns])
+        children = self._tree.children(self._nodes[parents[grow]], symbols[grow])
         self._places[self._nodes] = -1
-        self._nodes = np.concatenate([self._nodes[stay], children]).astype(np.int64)
+        self._nodes = np.concatenate([self._nodes[stay], children])
         self._places[self._nodes] = np.arange(len(self._nodes))
         self._parents = self._places[self._tree.parents[self._nodes]]
-        nothing = np.full(len(grown), -np.inf)
+        nothing = np.full(len(grow), -np.inf)
         self._ends_in_blank = np.concatenate([stays_in_blank[stay], nothing])
-        self._ends_in_symbol = np.concatenate([stays_in_symbol[stay], grown])
-        self._bonus = np.concatenate([self._bonus[stay], gains[parents, columns]])
+        self._ends_in_symbol = np.concatenate([stays_in_symbol[stay], grown[grow]])
+        self._bonus = np.concatenate([self._bonus[stay], bonus[grow]])
 
-    def _gains(self, symbols: np.ndarray) -> np.ndarray:
-        """Returns [K, M]: what the language model has added to prefixes that grow."""
-        gains = np.repeat(self._bonus[:, np.newaxis], len(symbols), axis=1)
+    def _gains(self, parents: np.ndarray, symbols: np.ndarray) -> np.ndarray:
+        """Returns [N]: what the language model adds to prefixes that grow."""
+        gains = np.zeros(len(parents))
         if self._fusion:
-            contexts = [self._tree.contexts[node] for node in self._nodes]
+            contexts = self._tree.contexts
             groups = self._fusion.groups[symbols]
-            for group in set(groups[groups >= 0].tolist()):
-                gain = self._fusion.gains(contexts, group)
-                gains[:, groups == group] += np.array(gain)[:, np.newaxis]
+            (places,) = np.nonzero(groups >= 0)
+            gains[places] = [
+                self._fusion.gain(contexts[node], group)
+                for node, group in zip(
+                    self._nodes[parents[places]].tolist(),
+                    groups[places].tolist(),
+                    strict=True,
+                )
+            ]
         return gains
 
 

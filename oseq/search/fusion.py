@@ -50,6 +50,7 @@ class Fusion:
 
     Attributes:
       groups: [V] int32, the group of each symbol; -1 where it ends nothing.
+      most_gain: what a symbol adds to a score at most.
     """
 
     def __init__(
@@ -73,6 +74,8 @@ class Fusion:
             self._beginnings.append(beginning)
         self.groups = np.array(groups, np.int32)
         self._endings = list(group_of)[1:]  # by group, see _at_spaces
+        # The logarithm of a probability adds nothing.
+        self.most_gain = max(beta, 0.0) * max(map(len, group_of))
 
     def start(self) -> Context:
         """Returns the context of the empty hypothesis."""
@@ -85,12 +88,9 @@ class Fusion:
             return Context(context.state, context.word + self._beginnings[symbol])
         return Context(self._close(context, group)[1], self._beginnings[symbol])
 
-    def gains(self, contexts: Sequence[Context], group: int) -> list[float]:
-        """Returns what a symbol of the group adds to the score of each context."""
-        return [
-            (context.closed.get(group) or self._close(context, group))[0]
-            for context in contexts
-        ]
+    def gain(self, context: Context, group: int) -> float:
+        """Returns what a symbol of the group adds to the score."""
+        return (context.closed.get(group) or self._close(context, group))[0]
 
     def final_gain(self, context: Context) -> float:
         """Returns what it adds to the score that the text ends here."""
