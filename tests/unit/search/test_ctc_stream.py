@@ -1,0 +1,46 @@
+"""CTC in chunks against CTC in one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from oseq.search.ctc_greedy import CTCGreedySearch
+from oseq.search.ctc_stream import CTCStream
+from tests.unit.search.ctc_reference import SPEC, hypotheses_of
+
+V = SPEC.target_vocab_size
+
+
+def peaky(*labels):
+    return 5.0 * np.eye(V)[list(labels)]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 40])
+def test_chunks_of_any_size_give_what_the_whole_gives(size):
+    logits = np.random.default_rng(0).normal(size=(40, V)).astype(np.float32)
+    logits[:, 1:4] += 2.0  # EOS, BOS and UNK are never put out
+    logits = np.repeat(logits, 2, axis=0)[:40]  # each frame twice: repetitions
+    whole = CTCGreedySearch({}, SPEC).search_frames(
+        tf.constant(logits[np.newaxis]), tf.constant([40])
+    )
+    ((expected, _),) = hypotheses_of(whole, 0)
+
+    stream = CTCStream(SPEC)
+    parts = [stream.add(logits[start : start + size]) for start in range(0, 40, size)]
+
+    assert tuple(sum(parts, [])) == tuple(stream.ids) == expected
+    assert stream.num_frames == 40
+
+
+def test_repetitions_merge_across_chunks_and_blanks_part_them():
+    stream = CTCStream(SPEC)
+
+    assert stream.add(peaky(4, 4)) == [4]
+    assert stream.add(np.zeros((0, V))) == []
+    assert stream.add(peaky(4, 0)) == []
+    assert stream.add(peaky(4, 5)) == [4, 5]
+    assert stream.add(peaky(5, 6)) == [6]
+    assert stream.ids == [4, 4, 5, 6]
+    assert stream.frames == [0, 4, 5, 7]
