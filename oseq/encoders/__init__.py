@@ -9,6 +9,7 @@ from oseq.encoders.deep_speech2_encoder import DeepSpeech2Encoder
 from oseq.encoders.encoder import Encoder
 from oseq.encoders.gnmt_like_encoder import GNMTLikeEncoderWithEmbedding
 from oseq.encoders.speech_transformer_encoder import SpeechTransformerEncoder
+from oseq.encoders.tdnn_encoder import TDNNEncoder
 from oseq.encoders.transformer_encoder import TransformerEncoder
 from oseq.encoders.unidirectional_rnn_encoder import (
     UnidirectionalRNNEncoderWithEmbedding,
@@ -22,6 +23,7 @@ __all__ = [
     "Encoder",
     "GNMTLikeEncoderWithEmbedding",
     "SpeechTransformerEncoder",
+    "TDNNEncoder",
     "TransformerEncoder",
     "UnidirectionalRNNEncoderWithEmbedding",
 ]

@@ -227,6 +227,26 @@ class MaskedBatchNorm(_Normalization):
         average.assign_add(tf.where(counts, change, 0.0))
 
 
+class MaskedInstanceNorm(_Normalization):
+    """Normalization of each channel over the valid positions of each example.
+
+    "Instance Normalization", Ulyanov et al. 2016, eq. 4.
+    """
+
+    def call(self, inputs, valid, training=False):
+        """Args: inputs: [B, T, C]; valid: [B, T] bool. Returns: as inputs."""
+        del training
+        values = tf.cast(inputs, tf.float32)
+        weights = tf.cast(valid, tf.float32)[..., tf.newaxis]
+        count = tf.maximum(tf.reduce_sum(weights, axis=1, keepdims=True), 1.0)
+        mean = tf.reduce_sum(values * weights, axis=1, keepdims=True) / count
+        centered = values - mean
+        squares = tf.square(centered) * weights
+        variance = tf.reduce_sum(squares, axis=1, keepdims=True) / count
+        normalized = centered * tf.math.rsqrt(variance + self.epsilon)
+        return tf.cast(normalized * self.scale + self.bias, inputs.dtype)
+
+
 NORM_TYPES = ("layernorm_L2", "layernorm_L1", "batch_norm")
 
 

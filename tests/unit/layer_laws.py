@@ -20,13 +20,18 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from oseq.layers.normalization import LayerNorm, LayerNormL1, MaskedBatchNorm
+from oseq.layers.normalization import (
+    LayerNorm,
+    LayerNormL1,
+    MaskedBatchNorm,
+    MaskedInstanceNorm,
+)
 
 POLICIES = ("float32", "float16", "bfloat16")
 # Distance between 1 and the next number.
 EPSILON = {"float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 # Their weights and statistics are FP32 under every policy.
-FLOAT32_LAYERS = (LayerNorm, LayerNormL1, MaskedBatchNorm)
+FLOAT32_LAYERS = (LayerNorm, LayerNormL1, MaskedBatchNorm, MaskedInstanceNorm)
 
 LENGTH = np.array([5, 3], np.int32)  # valid positions of the two examples
 WIDTH = 5

@@ -1,0 +1,315 @@
+"""Convolutions over time: full, depthwise and separable."""
+
+from __future__ import annotations
+
+import abc
+
+import keras
+import tensorflow as tf
+
+from oseq.layers.composite import Composite
+from oseq.layers.linear import add_bias, map_rows
+from oseq.layers.masks import zero_padding
+
+PADDINGS = ("SAME", "VALID")
+
+
+class _TimeConvolution(keras.layers.Layer):
+    """Common part: what one output sees, whatever else is in the batch.
+
+    TensorFlow's own padding of a strided convolution depends on the padded length of
+    the batch. Here output i sees the inputs from ``i * stride - left`` on, with zeros
+    before the first, and beyond what is valid.
+
+    Args:
+      kernel_size: k, inputs that one output sees.
+      stride: inputs from one output to the next.
+      dilation: distance of the inputs that one output sees; 1 where stride is not.
+      padding: ``SAME``: ``ceil(n / stride)`` outputs of n inputs; ``VALID``: outputs
+        only where the whole kernel fits.
+      is_causal: whether, with ``SAME``, an output sees nothing after its own place.
+      use_bias: False leaves the bias out.
+      initializer: Keras initializer of the kernel; None is Glorot uniform.
+      regularizer: Keras regularizer of the kernel, applied to its FP32 master.
+    """
+
+    units: int  # channels of the output
+
+    def __init__(
+        self,
+        kernel_size: int,
+        stride: int = 1,
+        dilation: int = 1,
+        *,
+        padding: str = "SAME",
+        is_causal: bool = False,
+        use_bias: bool = True,
+        initializer: keras.initializers.Initializer | None = None,
+        regularizer: keras.regularizers.Regularizer | None = None,
+        name: str,
+        dtype: str,
+    ):
+        super().__init__(name=name, dtype=dtype)
+        if padding not in PADDINGS:
+            raise ValueError(f"padding must be one of {PADDINGS}, got {padding!r}")
+        if stride > 1 and dilation > 1:
+            raise ValueError(f"stride {stride} together with dilation {dilation}")
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.dilation = dilation
+        self.padding = padding
+        self.use_bias = use_bias
+        # A copy: one Keras initializer gives equal weights wherever it is used.
+        self.initializer = (
+            initializer.clone() if initializer else keras.initializers.GlorotUniform()
+        )
+        self.regularizer = regularizer
+        self.reach = (kernel_size - 1) * dilation  # of one output, but for its first
+        self.left = 0 if padding == "VALID" else self.reach
+        if not is_causal:
+            self.left //= 2
+
+    def call(self, inputs: tf.Tensor, valid: tf.Tensor | None = None) -> tf.Tensor:
+        """Convolves; what is not valid counts as zeros, inf and NaN too.
+
+        Args:
+          inputs: [B, T, C].
+          valid: [B, T] bool; None: everything is.
+
+        Returns:
+          [B, T', units], same dtype; of VALID at least one output, valid or not.
+        """
+        shape = tf.shape(inputs)
+        if valid is not None:
+            inputs = zero_padding(inputs, valid)
+        right = self.reach - self.left
+        if self.padding == "VALID":
+            right = tf.maximum(self.reach + 1 - shape[1], 0)
+        if self.reach:
+            inputs = tf.pad(inputs, [[0, 0], [self.left, right], [0, 0]])
+        outputs = self._convolve(inputs)
+        # oneDNN's shape of an empty batch is wrong.
+        width = (tf.shape(inputs)[1] - self.reach - 1) // self.stride + 1
+        outputs = tf.reshape(outputs, [shape[0], width, self.units])
+        if self.use_bias:
+            bias = tf.convert_to_tensor(self.bias)
+            outputs = map_rows(lambda rows: add_bias(rows, bias), outputs)
+        return outputs
+
+    def output_length(self, length):
+        """Returns how many of T' are valid, of an int or a tensor of ints."""
+        if self.padding == "SAME":
+            return -(-length // self.stride)
+        count = (length - self.reach - 1) // self.stride + 1
+        return tf.maximum(count, 0) if tf.is_tensor(count) else max(count, 0)
+
+    @abc.abstractmethod
+    def _convolve(self, inputs: tf.Tensor) -> tf.Tensor:
+        """Args: inputs: [B, T, C], padded. Returns: [B, T', units], without padding."""
+
+    def _add_weights(self, kernel_shape: tuple[int, ...]) -> None:
+        self.kernel = self.add_weight(
+            name="kernel",
+            shape=kernel_shape,
+            initializer=self.initializer,
+            regularizer=self.regularizer,
+        )
+        if self.use_bias:
+            self.bias = self.add_weight(
+                name="bias", shape=(self.units,), initializer="zeros"
+            )
+
+
+class TimeConvolution(_TimeConvolution):
+    """Each output sees all channels of k inputs; with k = 1 it is a linear map.
+
+    Args:
+      units: channels of the output.
+      kernel_size, stride, dilation, options: see ``_TimeConvolution``.
+    """
+
+    def __init__(self, units: int, *args, **options):
+        super().__init__(*args, **options)
+        self.units = units
+
+    def build(self, input_shape):
+        shape = (self.kernel_size, input_shape[-1], self.units)
+        self._add_weights(shape)
+
+    def _convolve(self, inputs: tf.Tensor) -> tf.Tensor:
+        kernel = tf.convert_to_tensor(self.kernel)
+        if self.kernel_size == 1:
+            return map_rows(
+                lambda rows: tf.matmul(rows, kernel[0]), inputs[:, :: self.stride]
+            )
+        return convolve(inputs, kernel, self.stride, self.dilation)
+
+
+class DepthwiseTimeConvolution(_TimeConvolution):
+    """Each channel of an output sees its own of k inputs; in float32 (K20)."""
+
+    def build(self, input_shape):
+        self.units = input_shape[-1]
+        # The middle axis tells initializers that an output sees no other channel.
+        self._add_weights((self.kernel_size, 1, self.units))
+
+    def _convolve(self, inputs: tf.Tensor) -> tf.Tensor:
+        kernel = tf.cast(self.kernel, tf.float32)  # [k, 1, C]
+        values = tf.cast(inputs, tf.float32)
+        if self.dilation == 1:
+            outputs = tf.nn.depthwise_conv2d(
+                values[:, tf.newaxis],
+                tf.transpose(kernel, [1, 0, 2])[..., tf.newaxis],
+                [1, self.stride, self.stride, 1],
+                "VALID",
+            )[:, 0]
+        else:
+            outputs = self._convolve_columns(values, kernel)
+        return tf.cast(outputs, inputs.dtype)
+
+    def _convolve_columns(self, values: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
+        """Dilated, in rows of ``dilation`` inputs: each output's are in one column.
+
+        Args:
+          values: [B, T, C] float32.
+          kernel: [k, 1, C] float32.
+
+        Returns:
+          [B, T', C] float32.
+        """
+        shape = tf.shape(values)
+        num_rows = -(-shape[1] // self.dilation)
+        padding = num_rows * self.dilation - shape[1]
+        rows = tf.reshape(
+            tf.pad(values, [[0, 0], [0, padding], [0, 0]]),
+            [shape[0], num_rows, self.dilation, values.shape[-1]],
+        )
+        outputs = tf.nn.depthwise_conv2d(
+            rows, kernel[..., tf.newaxis], [1, 1, 1, 1], "VALID"
+        )
+        width = (num_rows - self.kernel_size + 1) * self.dilation
+        outputs = tf.reshape(outputs, [shape[0], width, values.shape[-1]])
+        return outputs[:, : shape[1] - self.reach]
+
+
+class SeparableTimeConvolution(Composite):
+    """A depthwise convolution and a linear map of its channels.
+
+    "QuartzNet", Kriman et al. 2019, section 3.1: far fewer weights than a full one.
+
+    Args:
+      units, kernel_size, stride, dilation, options: see ``TimeConvolution``.
+    """
+
+    def __init__(
+        self,
+        units: int,
+        kernel_size: int,
+        stride: int = 1,
+        dilation: int = 1,
+        *,
+        use_bias: bool = True,
+        name: str,
+        dtype: str,
+        **options,
+    ):
+        super().__init__(name=name, dtype=dtype)
+        self.depthwise = DepthwiseTimeConvolution(
+            kernel_size,
+            stride,
+            dilation,
+            use_bias=False,
+            name="depthwise",
+            dtype=dtype,
+            **options,
+        )
+        self.pointwise = TimeConvolution(
+            units,
+            1,
+            use_bias=use_bias,
+            initializer=options.get("initializer"),
+            regularizer=options.get("regularizer"),
+            name="pointwise",
+            dtype=dtype,
+        )
+
+    def call(self, inputs: tf.Tensor, valid: tf.Tensor | None = None) -> tf.Tensor:
+        """Args: see ``TimeConvolution``. Returns: [B, T', units], same dtype."""
+        return self.pointwise(self.depthwise(inputs, valid))
+
+    def output_length(self, length):
+        """Returns how many of T' are valid, of an int or a tensor of ints."""
+        return self.depthwise.output_length(length)
+
+
+def convolve(
+    inputs: tf.Tensor, kernel: tf.Tensor, stride: int, dilation: int
+) -> tf.Tensor:
+    """Convolution without padding whose gradients are summed in float32 (K20).
+
+    On CPUs they are written out. TensorFlow's own are inexact in 16 bits, and slow
+    beyond measure, where oneDNN does not make them; the kernel's is slower than one
+    product for each of its positions even where it does; and none is dilated.
+
+    Args:
+      inputs: [B, T, C].
+      kernel: [k, C, units].
+      stride, dilation: one of them is 1.
+
+    Returns:
+      [B, (T - (k - 1) * dilation - 1) // stride + 1, units], same dtype.
+    """
+    if tf.config.get_visible_devices("GPU"):
+        return tf.nn.conv1d(inputs, kernel, stride, "VALID", dilations=dilation)
+    return _convolve_on_cpu(inputs, kernel, stride, dilation)
+
+
+def _convolve_on_cpu(
+    inputs: tf.Tensor, kernel: tf.Tensor, stride: int, dilation: int
+) -> tf.Tensor:
+    size = kernel.shape[0]
+    reach = (size - 1) * dilation
+
+    @tf.custom_gradient
+    def convolve(inputs: tf.Tensor, kernel: tf.Tensor):
+        outputs = tf.nn.conv1d(inputs, kernel, stride, "VALID", dilations=dilation)
+
+        def gradient(upstream: tf.Tensor):
+            rows = tf.reshape(upstream, [-1, kernel.shape[2]])
+            last = (tf.shape(upstream)[1] - 1) * stride + 1
+            kernel_gradient = [
+                tf.matmul(
+                    tf.reshape(
+                        inputs[:, start : start + last : stride], [-1, kernel.shape[1]]
+                    ),
+                    rows,
+                    transpose_a=True,
+                )
+                for start in range(0, reach + 1, dilation)
+            ]
+            spread = _spread(upstream, stride, reach, tf.shape(inputs)[1])
+            turned = tf.transpose(tf.reverse(kernel, [0]), [0, 2, 1])
+            values = tf.nn.conv1d(spread, turned, 1, "VALID", dilations=dilation)
+            inputs_gradient = tf.reshape(values, tf.shape(inputs))
+            return inputs_gradient, tf.stack(kernel_gradient)
+
+        return outputs, gradient
+
+    return convolve(inputs, kernel)
+
+
+def _spread(
+    upstream: tf.Tensor, stride: int, reach: int, width: tf.Tensor
+) -> tf.Tensor:
+    """Returns [B, width + reach, units] of ``upstream`` [B, T', units].
+
+    Outputs stand where the input stands that they see last, with zeros around.
+    """
+    shape = tf.shape(upstream)
+    if stride > 1:
+        spaces = [[0, 0], [0, 0], [0, stride - 1], [0, 0]]
+        upstream = tf.pad(upstream[:, :, tf.newaxis], spaces)
+        upstream = tf.reshape(upstream, [shape[0], shape[1] * stride, shape[2]])
+    right = tf.maximum(width - shape[1] * stride, 0)
+    upstream = tf.pad(upstream, [[0, 0], [reach, right], [0, 0]])
+    return upstream[:, : width + reach]
