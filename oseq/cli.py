@@ -142,6 +142,9 @@ def _parser() -> argparse.ArgumentParser:
         "--attention_file", help="write tokens and the attention between them: JSON"
     )
     parser.add_argument(
+        "--timestamps_file", help="write words and when they are spoken, in s: JSON"
+    )
+    parser.add_argument(
         "--checkpoint", help="file or folder of the model to use, not logdir's"
     )
     parser.add_argument(
@@ -222,6 +225,7 @@ def _options(
         score_target_file=flags.score_target_file,
         alignment_file=flags.alignment_file,
         attention_file=flags.attention_file,
+        timestamps_file=flags.timestamps_file,
         checkpoint=flags.checkpoint,
         ensemble=flags.ensemble or (),
         export_dir=flags.export_dir,
@@ -243,6 +247,7 @@ _READ_IN = {
     "score_target_file": (("score",), "use --mode=score"),
     "alignment_file": (("infer",), "use --mode=infer"),
     "attention_file": (("infer",), "use --mode=infer"),
+    "timestamps_file": (("infer",), "use --mode=infer"),
     "checkpoint": (_TRAINED, "see load_model"),
     "ensemble": (_TRAINED, "an ensemble is not trained"),
     "export_dir": (("export",), "use --mode=export"),
@@ -266,6 +271,11 @@ def _check_modes(flags: argparse.Namespace) -> None:
         )
     if flags.benchmark and flags.profile_steps is not None:
         problems.append("--profile_steps: not with --benchmark, which writes nothing")
+    if flags.timestamps_file and (flags.alignment_file or flags.attention_file):
+        problems.append(
+            "--timestamps_file: of speech, which has no source words; not together "
+            "with --alignment_file or --attention_file"
+        )
     if flags.mode == "export" and flags.export_dir is None:
         problems.append("--export_dir: missing; it names the folder to be written")
     if flags.export_quantization is not None and flags.export_format != "ctranslate2":
@@ -302,6 +312,7 @@ def _has_stream(flags: argparse.Namespace) -> bool:
         flags.score_target_file,
         flags.alignment_file,
         flags.attention_file,
+        flags.timestamps_file,
     )
     return "-" in files
 
@@ -336,6 +347,9 @@ def _own_command(argv: Sequence[str]) -> list[str]:
     return [sys.executable, *how, *argv]
 
 
+_BESIDE_THE_OUTPUT = ("alignment_file", "attention_file", "timestamps_file")
+
+
 def _check_files(flags: argparse.Namespace) -> None:
     for path in (flags.config_file, flags.infer_input_file, flags.score_target_file):
         if path not in (None, "-") and not Path(path).is_file():
@@ -350,7 +364,7 @@ def _check_files(flags: argparse.Namespace) -> None:
     if flags.mode not in ("infer", "score"):
         return
     taken: dict[str, str] = {}
-    for name in ("infer_output_file", "alignment_file", "attention_file"):
+    for name in ("infer_output_file", *_BESIDE_THE_OUTPUT):
         path = getattr(flags, name)
         if path in taken:
             raise ConfigError(f"--{name}: {path} is --{taken[path]} as well")

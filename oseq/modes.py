@@ -33,6 +33,7 @@ from oseq.training.inference import (
     write_attention,
     write_links,
 )
+    write_times,
 from oseq.training.scoring import score_pairs, write_score
 
 STANDARD_STREAM = "-"
@@ -129,11 +130,13 @@ def _infer(config: Config, mode: str, options: Options, worker: Worker) -> None:
         trained.worker,
         with_alignments=alignment is not None or attention is not None,
     )
+        with_times=options.timestamps_file is not None,
     outputs = [
         (write_answer, options.infer_output_file),
         (write_links, alignment),
         (write_attention, attention),
     ]
+        (write_times, options.timestamps_file),
     _write(inference.answers(trained.data_layer), outputs, trained.worker)
 
 

@@ -18,6 +18,7 @@ class Options:
       score_target_file: translations to score instead of the config's target_file.
       alignment_file: where infer writes which words belong together.
       attention_file: where infer writes the attention between tokens.
+      timestamps_file: where infer writes when words are spoken.
       checkpoint: file or folder that eval, infer and score read instead of logdir's.
       ensemble: logdirs or checkpoints of models that decode together with it.
       export_dir: where an export goes; new or empty.
@@ -37,6 +38,7 @@ class Options:
     score_target_file: str | None = None
     alignment_file: str | None = None
     attention_file: str | None = None
+    timestamps_file: str | None = None
     checkpoint: str | None = None
     ensemble: tuple[str, ...] = ()
     export_dir: str | None = None

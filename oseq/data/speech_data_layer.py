@@ -120,6 +120,7 @@ class Speech2TextDataLayer(PlannedDataLayer):
         self._tokenizer = _make_tokenizer(self.params)
         augmentation = self.params["augmentation"]
         self._augment = AudioAugmentation(augmentation, self._features.sample_freq)
+        self.seconds_per_position = self._features.stride / self._features.sample_freq
         self._mask = SpecAugment(augmentation)
         tokenizer = self._tokenizer
         self.spec = DataSpec(
@@ -169,6 +170,9 @@ class Speech2TextDataLayer(PlannedDataLayer):
 
     def text_of(self, side: str, example_id: int) -> str:
         """Returns the name of the audio file, or the transcript in the alphabet."""
+    def surfaces(self, ids: Sequence[int]) -> list[str]:
+        return self._tokenizer.spell(ids).surfaces
+
         if side == "source":
             return self._corpus.utterances[example_id].name
         assert self._corpus.text is not None  # infer has none

@@ -89,7 +89,10 @@ class EncoderDecoderModel(Model):
 
     def generate(self, batch: Batch) -> Predictions:
         """Returns the best hypotheses of each source; see ``search_params``."""
-        encoded = self.encoder(batch["source"], training=False)
+        return self.search_encoded(batch, self.encoder(batch["source"], training=False))
+
+    def search_encoded(self, batch: Batch, encoded: EncoderOutput) -> Predictions:
+        """Returns the best hypotheses of sources that the encoder has read."""
         return self.search.search(
             self.decoder.step,
             self.decoder.initial_state(encoded),

@@ -56,6 +56,13 @@ class Model(Component, Composite):
     def generate(self, batch: Batch) -> Any:
         """Returns predictions from the source alone (``contracts.Predictions``)."""
 
+    def generate_timed(self, batch: Batch) -> Any:
+        """Returns what ``generate`` does, with ``spans``."""
+        raise ConfigError(
+            f"{type(self).__name__} cannot tell when its words are spoken; Speech2Text "
+            "with a CTC decoder can"
+        )
+
     def score(self, batch: Batch) -> Scored:
         """Returns how likely the sources make their targets, token by token."""
         raise ConfigError(f"{type(self).__name__} has no scores of given targets")

@@ -8,10 +8,18 @@ from typing import Any
 import tensorflow as tf
 
 from oseq.config.params import ConfigError, Param
-from oseq.contracts import Batch, DecoderOutput, Predictions, Result, Scored
+from oseq.contracts import (
+    Batch,
+    DecoderOutput,
+    EncoderOutput,
+    Predictions,
+    Result,
+    Scored,
+)
 from oseq.metrics import speech, text
 from oseq.models.encoder_decoder import EncoderDecoderModel
 from oseq.search.beam import BeamSearch
+from oseq.search.ctc_alignment import align_hypotheses
 from oseq.search.ctc_greedy import CTCGreedySearch
 from oseq.search.ctc_search import CTCSearch
 
@@ -62,27 +70,40 @@ class Speech2Text(EncoderDecoderModel):
             )
         return kind(self.params["search_params"] or {}, self.spec)
 
-    def generate(self, batch: Batch) -> Predictions:
+    def search_encoded(self, batch: Batch, encoded: EncoderOutput) -> Predictions:
         if not isinstance(self.search, CTCSearch):
-            return super().generate(batch)
-        logits, length = self.frame_logits(batch)
-        return self.search.search_frames(logits, length)
+            return super().search_encoded(batch, encoded)
+        frames = self.score_frames(encoded)
+        return self.search.search_frames(frames["logits"], frames["length"])
 
-    def frame_logits(self, batch: Batch) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns what CTC makes of each frame: logits [B, S', V], and frames [B].
+    def generate_timed(self, batch: Batch) -> Predictions:
+        """Returns what ``generate`` does, with the ``spans`` that CTC finds likeliest.
+
+        Raises:
+          ConfigError: the decoder has no CTC output.
+        """
+        encoded = self.encoder(batch["source"], training=False)
+        frames = self.score_frames(encoded)
+        predictions = self.search_encoded(batch, encoded)
+        spans = align_hypotheses(frames, predictions, self.spec.pad_id)
+        return {
+            **predictions,
+            "spans": self._in_source(spans, batch["source"]["length"]),
+        }
+
+    def score_frames(self, encoded: EncoderOutput) -> DecoderOutput:
+        """Returns what CTC makes of each frame: logits [B, S', V] and ``length``.
 
         Raises:
           ConfigError: the decoder has no CTC output.
         """
         if "frames" not in self.decoder.scores:
             raise ConfigError(
-                f"{self._decoder_name} attends and knows of no frames; "
-                "choose a decoder with a CTC output: FullyConnectedCTCDecoder or "
+                f"{self._decoder_name} attends and knows of no frames; choose a "
+                "decoder with a CTC output: FullyConnectedCTCDecoder or "
                 "JointCTCAttentionDecoder"
             )
-        encoded = self.encoder(batch["source"], training=False)
-        outputs: DecoderOutput = self.decoder.score_frames(encoded)
-        return outputs["logits"], outputs["length"]
+        return self.decoder.score_frames(encoded)
 
     def score(self, batch: Batch) -> Scored:
         if "tokens" not in self.decoder.scores:
@@ -102,6 +123,13 @@ class Speech2Text(EncoderDecoderModel):
             "CER": speech.character_error_rate(hypotheses, references),
             "exact_match": text.exact_match(hypotheses, references),
         }
+
+    def _in_source(self, spans: tf.Tensor, source_length: tf.Tensor) -> tf.Tensor:
+        """Returns spans of frames, [B, K, T, 2], as those of source positions."""
+        first, last = tf.unstack(spans * self.encoder.subsampling, axis=3)
+        end = source_length[:, tf.newaxis, tf.newaxis] - 1
+        last = tf.minimum(last + self.encoder.subsampling - 1, end)
+        return tf.where(spans < 0, -1, tf.stack([first, last], axis=3))
 
     @property
     def _decoder_name(self) -> str:

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import tensorflow as tf
+
+from oseq.contracts import DecoderOutput, Predictions
 
 
 class CTCAlignment(NamedTuple):
@@ -54,6 +57,51 @@ def align_frames(
     first = np.searchsorted(path, places, side="left").astype(np.int32)
     last = np.searchsorted(path, places, side="right").astype(np.int32) - 1
     return CTCAlignment(first, last, log_probability)
+
+
+def align_hypotheses(
+    frames: DecoderOutput, predictions: Predictions, blank: int = 0
+) -> tf.Tensor:
+    """Returns [B, K, T, 2] int32: the first and the last frame of each id.
+
+    -1 stands in the padding, and in hypotheses that the frames are too few for: a
+    search step by step knows of no frames.
+
+    Args:
+      frames: ``logits`` [B, S', V] and ``length`` [B].
+      predictions: of the same utterances.
+      blank: the class that stands for nothing, ``spec.pad_id``.
+    """
+
+    def align(
+        logits: np.ndarray, num_frames: np.ndarray, ids: np.ndarray, length: np.ndarray
+    ) -> np.ndarray:
+        spans = np.full((*ids.shape, 2), -1, np.int32)
+        for utterance, beam in np.ndindex(*length.shape):
+            size = length[utterance, beam]
+            try:
+                found = align_frames(
+                    logits[utterance, : num_frames[utterance]],
+                    ids[utterance, beam, :size],
+                    blank,
+                )
+            except ValueError:
+                continue
+            spans[utterance, beam, :size] = np.stack([found.first, found.last], axis=1)
+        return spans
+
+    ids = predictions["ids"]
+    spans = tf.numpy_function(
+        align,
+        [
+            tf.nn.log_softmax(frames["logits"]),
+            frames["length"],
+            ids,
+            predictions["length"],
+        ],
+        tf.int32,
+    )
+    return tf.ensure_shape(spans, [*ids.shape, 2])
 
 
 def _best_path(emissions: np.ndarray, can_skip: np.ndarray) -> tuple[np.ndarray, float]:

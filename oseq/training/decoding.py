@@ -12,9 +12,11 @@ import keras
 import tensorflow as tf
 from tqdm import tqdm
 
+from oseq.config.params import ConfigError
 from oseq.contracts import Batch, Predictions
 from oseq.data.data_layer import DataLayer
 from oseq.data.word_alignment import AlignedText
+from oseq.data.word_times import TimedWord, timed_words
 from oseq.devices import num_side_by_side
 from oseq.distributed.worker import Worker
 
@@ -133,6 +135,31 @@ def texts_and_scores(
             for row, end in zip(ids[sentence], length[sentence], strict=True)
         ]
         yield texts, score.tolist()
+
+
+def words_in_time(
+    predictions: Any, data_layer: DataLayer
+) -> Iterator[list[list[TimedWord]]]:
+    """Yields the words of each sentence's hypotheses, from one batch's predictions.
+
+    Args:
+      predictions: ``contracts.Predictions`` with ``spans``.
+      data_layer: says what the ids are, and how long positions take.
+
+    Raises:
+      ConfigError: its positions have no time.
+    """
+    seconds = data_layer.seconds_per_position
+    if seconds is None:
+        raise ConfigError(f"{type(data_layer).__name__}: its source has no time")
+    ids, length = predictions["ids"].numpy(), predictions["length"].numpy()
+    for sentence, spans in enumerate(predictions["spans"].numpy()):
+        yield [
+            timed_words(data_layer.surfaces(row[:end].tolist()), own, seconds)
+            for row, end, own in zip(
+                ids[sentence], length[sentence], spans, strict=True
+            )
+        ]
 
 
 def with_progress(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TextIO
 
 import keras
@@ -13,6 +13,7 @@ import keras
 from oseq.contracts import Batch
 from oseq.data.data_layer import DataLayer
 from oseq.data.word_alignment import NOTHING, AlignedText
+from oseq.data.word_times import TimedWord
 from oseq.distributed.worker import Worker
 from oseq.training.decoding import (
     compile_for,
@@ -20,6 +21,7 @@ from oseq.training.decoding import (
     hypotheses_of,
     side_by_side,
     with_progress,
+    words_in_time,
 )
 from oseq.training.line_order import in_line_order, of_all_workers
 
@@ -31,6 +33,8 @@ class Answer(NamedTuple):
     hypotheses: list[str]  # best first
     scores: list[float]
     alignments: Sequence[AlignedText] = ()  # as many, if they were asked for
+    words: Sequence[Sequence[TimedWord]] = ()  # likewise
+    source: str = ""  # the line itself, or its file, if words were asked for
 
 
 class Inference:
@@ -40,14 +44,20 @@ class Inference:
       model: built.
       worker: this process.
       with_alignments: whether answers have them.
+      with_times: whether answers have words with their times; not with alignments.
     """
 
     def __init__(
-        self, model: keras.layers.Layer, worker: Worker, with_alignments: bool = False
+        self,
+        model: keras.layers.Layer,
+        worker: Worker,
+        with_alignments: bool = False,
+        with_times: bool = False,
     ):
         self._model = model
         self._worker = worker
         self._with_alignments = with_alignments
+        self._with_times = with_times
         self._generate: Callable[[Batch], Any] | None = None
 
     def answers(self, data_layer: DataLayer) -> Iterator[Answer]:
@@ -66,28 +76,43 @@ class Inference:
         num_best = len(first[0].hypotheses) if first else 1
         blanks = (self._blank(line, num_best) for line in data_layer.blank_ids)
         answers = itertools.chain(first, blanks, decoded)
-        yield from in_line_order(answers, data_layer.num_lines)
+        for answer in in_line_order(answers, data_layer.num_lines):
+            if self._with_times:
+                source = data_layer.text_of("source", answer.id)
+                answer = answer._replace(source=source)
+            yield answer
 
     def _decode(self, data_layer: DataLayer) -> Iterator[Answer]:
         dataset = data_layer.dataset()
         if self._generate is None:
             generate = self._model.generate
-            if self._with_alignments or data_layer.replaces_unknown:
+            if self._with_times:
+                generate = self._model.generate_timed
+            elif self._with_alignments or data_layer.replaces_unknown:
                 generate = functools.partial(generate_aligned, self._model)
             self._generate = compile_for(generate, dataset)
         batches = with_progress(dataset, data_layer, self._worker, "decoding")
         generated = side_by_side(self._generate, batches, self._worker)
         for batch, predictions in generated:
+            identities = batch["id"].numpy().tolist()
             found = hypotheses_of(predictions, batch, data_layer)
-            for identity, (texts, scores, alignments) in zip(
-                batch["id"].numpy().tolist(), found, strict=True
+            times: Iterable[Sequence[Sequence[TimedWord]]] = [()] * len(identities)
+            if self._with_times:
+                times = words_in_time(predictions, data_layer)
+            for identity, (texts, scores, alignments), words in zip(
+                identities, found, times, strict=True
             ):
                 kept = alignments if self._with_alignments else ()
-                yield Answer(identity, texts, scores, kept)
+                yield Answer(identity, texts, scores, kept, words)
 
     def _blank(self, line: int, num_best: int) -> Answer:
-        alignments = [NOTHING] * num_best if self._with_alignments else ()
-        return Answer(line, [""] * num_best, [0.0] * num_best, alignments)
+        return Answer(
+            line,
+            [""] * num_best,
+            [0.0] * num_best,
+            [NOTHING] * num_best if self._with_alignments else (),
+            [()] * num_best if self._with_times else (),
+        )
 
 
 def write_answer(answer: Answer, file: TextIO) -> None:
@@ -122,6 +147,24 @@ def write_attention(answer: Answer, file: TextIO) -> None:
             ],
         }
         file.write(json.dumps(content, ensure_ascii=False) + "\n")
+
+
+def write_times(answer: Answer, file: TextIO) -> None:
+    """Writes one JSON object for each hypothesis: the file, its words, their times."""
+    for words in answer.words:
+        content = {
+            "file": answer.source,
+            "words": [
+                {"word": word, "start": _rounded(start), "end": _rounded(end)}
+                for word, start, end in words
+            ],
+        }
+        file.write(json.dumps(content, ensure_ascii=False) + "\n")
+
+
+def _rounded(seconds: float | None) -> float | None:
+    """Returns the time to the millisecond."""
+    return None if seconds is None else round(seconds, 3)
 
 
 def _one_line(text: str) -> str:

@@ -119,6 +119,8 @@ def test_scores_and_alignments_are_asked_for_by_flags(modes, config_path):
         modes, config_path, "--mode=infer", "--alignment_file=a", "--attention_file=b"
     )
     assert (options.alignment_file, options.attention_file) == ("a", "b")
+    options = options_of(modes, config_path, "--mode=infer", "--timestamps_file=-")
+    assert options.timestamps_file == "-"
 
 
 def test_a_single_step_can_be_profiled(modes, config_path):
@@ -204,6 +206,12 @@ def test_the_older_flags_are_forms_of_resume(modes, config_path, arguments, resu
             "--alignment_file: - is --infer_output_file as well",
         ),
         (["--mode=score", "--alignment_file=a"], "not read in --mode=score"),
+        (["--mode=eval", "--timestamps_file=a"], "not read in --mode=eval"),
+        (["--mode=infer", "--timestamps_file=no/a"], "--timestamps_file: no is no"),
+        (
+            ["--mode=infer", "--timestamps_file=a", "--attention_file=b"],
+            "not together with --alignment_file or --attention_file",
+        ),
         (["--mode=infer", "--score_target_file=-"], "not read in --mode=infer"),
         (["--mode=score", "--score_target_file=no.de"], "no.de: no such file"),
         (["--max_step=3"], "--max_step: unknown key; did you mean --max_steps?"),

@@ -135,11 +135,12 @@ def test_a_search_that_fits_the_decoder_is_taken(parts, search, expected):
 
 def test_ctc_output_is_the_path_of_its_frames_at_any_batch_size():
     model = make_model(**CTC)
-    logits, length = model.frame_logits(batch())
+    frames = model.score_frames(model.encoder(batch()["source"]))
 
     predictions = model.generate(batch())
 
-    assert logits.shape == (2, 6, 9) and np.array_equal(length, [6, 4])
+    assert frames["logits"].shape == (2, 6, 9)
+    assert np.array_equal(frames["length"], [6, 4])
     for row in range(2):
         single = model.generate(alone(row))
         size = int(predictions["length"][row, 0])
@@ -174,7 +175,7 @@ def test_scores_of_tokens_are_those_of_the_half_that_attends():
     with pytest.raises(ConfigError, match="scores frames, not the tokens"):
         make_model(**CTC).score(batch())
     with pytest.raises(ConfigError, match="choose a decoder with a CTC output"):
-        make_model(**ATTENDING).frame_logits(batch())
+        make_model(**ATTENDING).generate_timed(batch())
 
 
 def test_models_that_score_frames_do_not_decode_together():
@@ -202,3 +203,24 @@ def test_error_rates_are_of_the_best_hypotheses_in_percent():
     assert metrics["WER"] == pytest.approx(100 / 3)
     assert metrics["CER"] == pytest.approx(100 / 9)
     assert metrics["exact_match"] == 50.0
+
+
+@pytest.mark.parametrize("parts", [CTC, JOINT], ids=["ctc", "joint"])
+def test_hypotheses_have_spans_in_their_source(parts):
+    """Output frames are two source positions each; the last one of 11 has but one."""
+    model = make_model(**parts)
+
+    predictions = tf.function(model.generate_timed)(batch())
+
+    spans, size = predictions["spans"].numpy(), predictions["length"].numpy()
+    assert spans.shape == (*predictions["ids"].shape, 2)
+    for row, end in ((0, 11), (1, 7)):
+        said, padding = np.split(spans[row, 0], [size[row, 0]])
+        assert np.all(padding == -1)
+        if (said == -1).all():  # attention said more than there are frames
+            assert parts is JOINT
+            continue
+        assert np.all(said[:, 0] % 2 == 0)
+        assert np.all((said[:, 1] % 2 == 1) | (said[:, 1] == end - 1))
+        assert np.all(said[1:, 0] > said[:-1, 1]) and said.max() < end
+    np.testing.assert_array_equal(predictions["ids"], model.generate(batch())["ids"])

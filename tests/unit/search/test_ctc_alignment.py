@@ -6,8 +6,9 @@ import itertools
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
-from oseq.search.ctc_alignment import align_frames
+from oseq.search.ctc_alignment import align_frames, align_hypotheses
 from tests.unit.search.ctc_reference import (
     BLANK,
     SPEC,
@@ -100,3 +101,26 @@ def test_a_sequence_without_probability_is_an_error(bad):
 
     with pytest.raises(ValueError, match="no path"):
         align_frames(frames, [4])
+
+
+def test_the_hypotheses_of_a_batch_are_aligned_each_with_its_own_frames():
+    random = np.random.default_rng(1)
+    logits = random.normal(size=(2, 6, 7)).astype(np.float32)
+    length = [6, 2]
+    ids = np.array([[[4, 5, 5], [6, 0, 0]], [[4, 6, 0], [4, 5, 6]]], np.int32)
+    sizes = [[3, 1], [2, 3]]
+
+    aligned = align_hypotheses(
+        {"logits": tf.constant(logits), "length": tf.constant(length)},
+        {"ids": tf.constant(ids), "length": tf.constant(sizes)},
+    ).numpy()
+
+    assert aligned.shape == (2, 2, 3, 2)
+    for row, beam in ((0, 0), (0, 1), (1, 0)):
+        size = sizes[row][beam]
+        log_probabilities = log_softmax(logits[row, : length[row]])
+        found = align_frames(log_probabilities, ids[row, beam, :size])
+        assert np.array_equal(aligned[row, beam, :size, 0], found.first)
+        assert np.array_equal(aligned[row, beam, :size, 1], found.last)
+        assert np.all(aligned[row, beam, size:] == -1)
+    assert np.all(aligned[1, 1] == -1)  # two frames do not hold three ids

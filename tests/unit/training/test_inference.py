@@ -5,8 +5,11 @@ import json
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
+from oseq.config.params import ConfigError
 from oseq.data.word_alignment import NOTHING, AlignedText
+from oseq.data.word_times import TimedWord
 from oseq.distributed.worker import SingleWorker
 from oseq.training.inference import (
     Answer,
@@ -14,6 +17,7 @@ from oseq.training.inference import (
     write_answer,
     write_attention,
     write_links,
+    write_times,
 )
 from tests.unit.training.fakes import (
     AlignedDataLayer,
@@ -166,3 +170,61 @@ def test_links_and_attention_have_a_line_for_each_hypothesis():
         }
     )
     assert second == {"source": [], "target": [], "attention": []}
+
+
+class TimedModel(TinyModel):
+    """Repeats the source; every id has two positions of its own."""
+
+    def generate_timed(self, batch):
+        predictions = self.generate(batch)
+        shape = tf.shape(predictions["ids"])
+        first = 2 * tf.broadcast_to(tf.range(shape[2]), shape)
+        return {**predictions, "spans": tf.stack([first, first + 1], axis=3)}
+
+
+class TimedDataLayer(TinyDataLayer):
+    """Half a second per position; each id is a word."""
+
+    seconds_per_position = 0.5
+
+    def surfaces(self, ids):
+        return [f" {value}" for value in ids]
+
+
+def timed_answers(data_layer):
+    data_layer.blank_ids = np.array([2], np.int64)
+    inference = Inference(TimedModel(), SingleWorker(), with_times=True)
+    return list(inference.answers(data_layer))
+
+
+def test_every_hypothesis_has_a_line_with_its_file_and_the_times_of_its_words():
+    file = io.StringIO()
+    for answer in timed_answers(TimedDataLayer("infer")):
+        write_times(answer, file)
+
+    lines = [json.loads(line) for line in file.getvalue().splitlines()]
+    assert len(lines) == 2 * 7
+    sources = [TimedDataLayer("infer").text_of("source", line) for line in range(7)]
+    assert [line["file"] for line in lines[::2]] == sources
+    assert lines[4]["words"] == lines[5]["words"] == []  # a blank line
+    assert lines[2]["words"] == [
+        {"word": "2", "start": 0.0, "end": 1.0},
+        {"word": "3", "start": 1.0, "end": 2.0},
+    ]
+
+
+def test_times_are_refused_where_the_source_has_none():
+    with pytest.raises(ConfigError, match="TinyDataLayer: its source has no time"):
+        timed_answers(TinyDataLayer("infer"))
+
+
+def test_a_time_that_is_unknown_is_null():
+    file = io.StringIO()
+    answer = Answer(0, ["a"], [0.0], (), [[TimedWord("a", None, None)]], "a.wav")
+
+    write_times(answer, file)
+
+    assert json.loads(file.getvalue()) == {
+        "file": "a.wav",
+        "words": [{"word": "a", "start": None, "end": None}],
+    }
