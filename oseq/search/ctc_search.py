@@ -47,11 +47,17 @@ class CTCSearch(Component, abc.ABC):
         """
 
 
+def never_put_out(spec: DataSpec) -> list[int]:
+    """Returns the classes that no path has: EOS, BOS and UNK.
+
+    BOS is PAD, the blank, in a vocabulary without it, and UNK may be -1.
+    """
+    specials = {spec.eos_id, spec.bos_id, spec.unk_id} - {spec.pad_id, -1}
+    return sorted(specials)
+
+
 def classes_of_paths(spec: DataSpec) -> np.ndarray:
     """Returns [V] bool: what a path is made of, which is symbols and the blank."""
     is_allowed = np.ones(spec.target_vocab_size, bool)
-    for special in (spec.eos_id, spec.bos_id, spec.unk_id):
-        # BOS is PAD in a vocabulary without it, and UNK -1.
-        if special >= 0 and special != spec.pad_id:
-            is_allowed[special] = False
+    is_allowed[never_put_out(spec)] = False
     return is_allowed

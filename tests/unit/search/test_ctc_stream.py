@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from oseq.search.ctc_greedy import CTCGreedySearch
+from oseq.search.ctc_search import never_put_out
 from oseq.search.ctc_stream import CTCStream
 from tests.unit.search.ctc_reference import SPEC, hypotheses_of
 
@@ -27,20 +28,30 @@ def test_chunks_of_any_size_give_what_the_whole_gives(size):
     )
     ((expected, _),) = hypotheses_of(whole, 0)
 
-    stream = CTCStream(SPEC)
-    parts = [stream.add(logits[start : start + size]) for start in range(0, 40, size)]
+    stream = CTCStream(SPEC.pad_id, never_put_out(SPEC))
+    parts = [stream.feed(logits[start : start + size]) for start in range(0, 40, size)]
 
     assert tuple(sum(parts, [])) == tuple(stream.ids) == expected
     assert stream.num_frames == 40
 
 
 def test_repetitions_merge_across_chunks_and_blanks_part_them():
-    stream = CTCStream(SPEC)
+    stream = CTCStream(blank=0)
 
-    assert stream.add(peaky(4, 4)) == [4]
-    assert stream.add(np.zeros((0, V))) == []
-    assert stream.add(peaky(4, 0)) == []
-    assert stream.add(peaky(4, 5)) == [4, 5]
-    assert stream.add(peaky(5, 6)) == [6]
+    assert stream.feed(peaky(4, 4)) == [4]
+    assert stream.feed(np.zeros((0, V))) == []
+    assert stream.feed(peaky(4, 0)) == []
+    assert stream.feed(peaky(4, 5)) == [4, 5]
+    assert stream.feed(peaky(5, 6)) == [6]
     assert stream.ids == [4, 4, 5, 6]
-    assert stream.frames == [0, 4, 5, 7]
+    assert stream.first == [0, 4, 5, 7]
+
+
+def test_after_a_reset_another_utterance_begins():
+    stream = CTCStream(blank=0)
+    stream.feed(peaky(4, 5))
+
+    stream.reset()
+
+    assert stream.feed(peaky(5, 4)) == stream.ids == [5, 4]
+    assert stream.first == [0, 1]
