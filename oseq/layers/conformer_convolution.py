@@ -11,8 +11,8 @@ import tensorflow as tf
 from oseq.layers.activations import gated_linear_units
 from oseq.layers.composite import Composite
 from oseq.layers.linear import Linear
-from oseq.layers.masks import zero_padding
 from oseq.layers.normalization import make_norm
+from oseq.layers.time_convolution import DepthwiseTimeConvolution
 
 
 class ConformerConvolution(Composite):
@@ -41,7 +41,9 @@ class ConformerConvolution(Composite):
         super().__init__(name=name, dtype=dtype)
         options = dict(initializer=initializer, regularizer=regularizer, dtype=dtype)
         self.gate_map = Linear(2 * hidden_size, name="gate", **options)
-        self.depthwise = DepthwiseTmp(width, is_causal, name="depthwise", **options)
+        self.depthwise = DepthwiseTimeConvolution(
+            width, is_causal=is_causal, use_bias=False, name="depthwise", **options
+        )
         self.norm = make_norm(norm_params, "norm", norm_params["center_scale"])
         self.output_map = Linear(hidden_size, name="output", **options)
 
@@ -50,30 +52,6 @@ class ConformerConvolution(Composite):
     ) -> tf.Tensor:
         """Args: inputs: [B, T, H]; valid: [B, T] bool. Returns: [B, T, H]."""
         outputs = gated_linear_units(self.gate_map(inputs))
-        outputs = self.depthwise(zero_padding(outputs, valid))
+        outputs = self.depthwise(outputs, valid)
         outputs = self.norm(outputs, valid=valid, training=training)
         return self.output_map(keras.activations.silu(outputs))
-
-
-class DepthwiseTmp(keras.layers.Layer):
-    def __init__(self, width, is_causal, initializer, regularizer, name, dtype):
-        super().__init__(name=name, dtype=dtype)
-        self.width = width
-        self.left = width - 1 if is_causal else (width - 1) // 2
-
-    def build(self, input_shape):
-        self.kernel = self.add_weight(
-            name="kernel", shape=(self.width, input_shape[-1])
-        )
-
-    def call(self, inputs):
-        inputs = tf.pad(
-            inputs, [[0, 0], [self.left, self.width - 1 - self.left], [0, 0]]
-        )
-        outputs = tf.nn.depthwise_conv2d(
-            inputs[:, None],
-            tf.convert_to_tensor(self.kernel)[None, :, :, None],
-            [1, 1, 1, 1],
-            "VALID",
-        )
-        return outputs[:, 0]

@@ -56,7 +56,7 @@ def oseq_names_of(values, *, are_gradients=False):
         ),
         "self_attention/position/kernel": linear("attention.distance"),
         "self_attention/position_bias": v if are_gradients else v - u,
-        "convolution/depthwise/kernel": torch["depthwise.weight"][:, 0].T,
+        "convolution/depthwise/kernel": torch["depthwise.weight"].transpose(2, 1, 0),
     }
     for here, there in (
         ("self_attention/output", "attention.output"),
