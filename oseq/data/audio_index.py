@@ -112,7 +112,7 @@ def map_threads(
 def _find(name: tuple[str, str]) -> tuple[str, int, int]:
     """Returns where a file is, its size and its time in nanoseconds."""
     nearby = os.path.join(*name)
-    for path in (nearby, name[1]):
+    for path in (nearby, name[1]) if name[1] else ():
         with contextlib.suppress(OSError, ValueError):  # a NUL character in the name
             status = os.stat(path)
             return path, status.st_size, status.st_mtime_ns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ _MAX_NAMED = 5
 class Finding(NamedTuple):
     """Utterances that the same is wrong with."""
 
-    what: str  # follows their number
+    what: str
     rows: np.ndarray  # [found] int64
     detail: Callable[[int], str] = lambda row: ""  # beside name and place
 
@@ -28,9 +29,9 @@ class Finding(NamedTuple):
         for row in self.rows[:_MAX_NAMED].tolist():
             each = utterances[row]
             place = f" ({each.place})" if each.is_listed else ""
-            named.append(f"{each.name}{place}{self.detail(row)}")
+            named.append(f"{each.name}{place}{self.detail(row)}".strip())
         more = ", ..." if len(self.rows) > _MAX_NAMED else ""
-        return f"{len(self.rows):,} {self.what}: {', '.join(named)}{more}"
+        return f"{self.what}: {len(self.rows):,}: {', '.join(named)}{more}"
 
 
 def find_bad_audio(
@@ -49,19 +50,21 @@ def find_bad_audio(
     """
     has_problem = np.zeros(len(index.paths), bool)
     has_problem[list(index.problems)] = True
-    is_missing = index.is_missing[index.rows]
-    is_unreadable = has_problem[index.rows] & ~is_missing
+    is_blank = np.array([not each.name for each in utterances], bool)
+    is_missing = index.is_missing[index.rows] & ~is_blank
+    is_unreadable = has_problem[index.rows] & ~is_missing & ~is_blank
     is_unreadable[list(damage)] = True
-    is_empty = (num_samples == 0) & ~is_missing & ~is_unreadable
+    is_empty = (num_samples == 0) & ~is_missing & ~is_unreadable & ~is_blank
 
     def reason(row: int) -> str:
         problem = damage.get(row) or index.problem(row) or ""
         return f": {problem.removeprefix(index.path(row) + ': ')}"
 
     findings = [
-        Finding("audio files are missing", np.flatnonzero(is_missing)),
-        Finding("audio files cannot be read", np.flatnonzero(is_unreadable), reason),
-        Finding("audio files have no sound in them", np.flatnonzero(is_empty)),
+        Finding("blank lines", np.flatnonzero(is_blank)),
+        Finding("missing audio files", np.flatnonzero(is_missing)),
+        Finding("unreadable audio files", np.flatnonzero(is_unreadable), reason),
+        Finding("audio without a single sample", np.flatnonzero(is_empty)),
     ]
     return [finding for finding in findings if len(finding.rows)]
 
@@ -81,7 +84,7 @@ def find_too_long(
     needed = num_labels_and_repeats(text)
     rate = f" / {subsampling}" if subsampling > 1 else ""
     return Finding(
-        f"transcripts have more labels and repeats than frames{rate}",
+        f"transcripts with more labels and repeats than frames{rate}",
         np.flatnonzero(needed > num_positions),
         lambda row: f": {needed[row]} against {num_positions[row]}",
     )
@@ -94,10 +97,10 @@ def find_durations(
     findings = []
     if minimum is not None:
         rows = np.flatnonzero(seconds < minimum)
-        findings.append(Finding(f"are shorter than min_duration {minimum:g} s", rows))
+        findings.append(Finding(f"shorter than min_duration {minimum:g} s", rows))
     if maximum is not None:
         rows = np.flatnonzero(seconds > maximum)
-        findings.append(Finding(f"are longer than max_duration {maximum:g} s", rows))
+        findings.append(Finding(f"longer than max_duration {maximum:g} s", rows))
     return findings
 
 
@@ -111,17 +114,24 @@ def num_labels_and_repeats(text: TokenizedText) -> np.ndarray:
     return text.lengths + before[offsets[1:]] - before[offsets[:-1]]
 
 
-def describe_unknown(transcripts: Transcripts, utterances: Sequence[Utterance]) -> str:
-    """Returns which characters the alphabet lacks, how often, and where they are."""
-    frequent = transcripts.unknown.most_common(2 * _MAX_NAMED)
+def describe_unknown(
+    unknown: Mapping[str, int],
+    transcripts: Transcripts,
+    utterances: Sequence[Utterance],
+) -> str:
+    """Returns how often characters occur, what is written instead, and where.
+
+    Args:
+      unknown: those to be told of, with their counts.
+      transcripts: that they occur in.
+      utterances: of the transcripts.
+    """
+    frequent = Counter(unknown).most_common(2 * _MAX_NAMED)
     named = []
     for character, count in frequent:
         form = transcripts.written.get(character)
-        now = {None: "", "": ", left out"}.get(form, f", now {form!r}")
+        arrow = f" -> {form!r}" if form else ""
         place = utterances[transcripts.first[character]].place
-        named.append(f"{character!r} {count:,} (first: {place}{now})")
-    more = ", ..." if len(transcripts.unknown) > len(frequent) else ""
-    return (
-        f"{sum(transcripts.unknown.values()):,} characters are not in the alphabet: "
-        f"{', '.join(named)}{more}"
-    )
+        named.append(f"{character!r}{arrow} {count:,} (first: {place})")
+    more = ", ..." if len(unknown) > len(frequent) else ""
+    return f"{sum(unknown.values()):,}: {', '.join(named)}{more}"

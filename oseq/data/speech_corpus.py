@@ -209,11 +209,21 @@ class CorpusReader:
         """Returns the error that unknown characters are; logs what is none."""
         if not transcripts.unknown:
             return []
-        description = describe_unknown(transcripts, utterances)
+        unknown, written = transcripts.unknown, transcripts.written
+        what = "characters outside the alphabet"
         if self._params["unknown_characters"] == "error":
+            description = describe_unknown(unknown, transcripts, utterances)
             hint = "unknown_characters: 'map' or 'drop' rewrites such transcripts"
-            return [f"{description}; {hint}"]
-        self._log(description)
+            return [f"{what}: {description}; {hint}"]
+        mapped = {each: unknown[each] for each, form in written.items() if form}
+        dropped = {each: unknown[each] for each, form in written.items() if not form}
+        for found, action, level in (
+            (mapped, "mapped", logging.INFO),
+            (dropped, "dropped", logging.WARNING),
+        ):
+            if found:
+                description = describe_unknown(found, transcripts, utterances)
+                self._log(f"{what}, {action}: {description}", level)
         return []
 
     def _tokenized(
