@@ -12,6 +12,7 @@ from oseq.data.audio_augmentation import (
     change_speed,
     mix,
 )
+from oseq.data.noise_files import NoiseFiles
 from oseq.data.text_files import DataError
 from oseq.data.time_stretching import stretch
 from tests.unit.data.audio import NO_AUDIO, tone, write_audio
@@ -143,7 +144,7 @@ def test_noise_is_mixed_at_the_ratio_that_is_wanted(noise_file):
 def test_noise_is_a_piece_from_anywhere(tmp_path):
     ramp = np.linspace(-0.9, 0.9, RATE)
     file = write_audio(tmp_path / "ramp.flac", ramp)
-    noises = augmentation(noise_files=file)._noise_files
+    noises = NoiseFiles(file, RATE)
     generator = np.random.default_rng(0)
     pieces = [noises.draw(RATE // 4, generator) for _ in range(40)]
     for piece in pieces:
@@ -173,6 +174,18 @@ def test_noise_files_may_be_globs_lists_and_manifests(tmp_path, noise_file):
     for noisy in results:
         assert len(noisy) == len(samples) and (noisy != samples).any()
     assert (results[0] == results[1]).all()
+
+
+def test_noise_comes_from_the_piece_that_a_manifest_names(tmp_path):
+    samples = np.repeat([0.0, 0.5, 0.0], RATE)
+    write_audio(tmp_path / "a.wav", samples)
+    row = {"audio_filepath": "a.wav", "offset": 1.0, "duration": 1.0}
+    (tmp_path / "noise.json").write_text(json.dumps(row))
+    noises = NoiseFiles(str(tmp_path / "noise.json"), RATE)
+    generator = np.random.default_rng(0)
+    for size in (RATE // 2, 2 * RATE):
+        pieces = [noises.draw(size, generator) for _ in range(10)]
+        assert (np.array(pieces) == 0.5).all()
 
 
 def test_noise_that_cannot_be_used_is_named_before_training(tmp_path):
