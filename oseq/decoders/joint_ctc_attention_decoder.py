@@ -64,10 +64,10 @@ class JointCTCAttentionDecoder(AutoregressiveDecoder):
         self, encoder_output: EncoderOutput, target: Target, training: bool = False
     ) -> DecoderOutput:
         """Returns what the half that attends does, and ``ctc``."""
-        return {
-            **self.attention(encoder_output, target, training=training),
-            "ctc": self.ctc(encoder_output, target, training=training),
-        }
+        outputs: DecoderOutput = self.attention(
+            encoder_output, target, training=training
+        )
+        return {**outputs, "ctc": self.ctc(encoder_output, target, training=training)}
 
     def initial_state(self, encoder_output: EncoderOutput) -> DecoderState:
         return self.attention.initial_state(encoder_output)

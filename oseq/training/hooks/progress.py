@@ -21,7 +21,8 @@ _log = logging.getLogger(__name__)
 class ProgressHook(Hook):
     """Reports loss, learning rate, target tokens/s, steps/s and the remaining time.
 
-    All are means since the last report.
+    All are means since the last report. Where sources have a time, seconds of speech
+    per second come on top.
 
     Args:
       every_steps: period of the report.
@@ -58,6 +59,10 @@ class ProgressHook(Hook):
             "tokens/s": f"{since.per_second(since.num_tokens):,.0f}",
             "steps/s": f"{since.per_second(since.updates):.2f}",
         }
+        seconds = trainer.data_layer.seconds_per_position
+        if seconds is not None:
+            speech = since.per_second(since.source_tokens * seconds)
+            facts["speech s/s"] = f"{speech:,.0f}"
         if self._num_skipped:
             facts["skipped"] = str(self._num_skipped)
         if self._bar is not None:

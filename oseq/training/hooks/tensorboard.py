@@ -1,19 +1,25 @@
-"""Curves, sample translations and attention pictures for TensorBoard."""
+"""Curves, sample outputs and pictures for TensorBoard."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from oseq.config.experiment import SUMMARIES
 from oseq.config.params import ConfigError
+from oseq.contracts import DecoderOutput, Source
 from oseq.data.data_layer import DataLayer
 from oseq.training.evaluator import Evaluation
 from oseq.training.hooks.hook import Hook
+from oseq.training.pictures import (
+    attention_picture,
+    likely_classes,
+    speech_picture,
+)
 from oseq.training.totals import Totals
 from oseq.training.trainer import Trainer
 
@@ -24,14 +30,15 @@ class TensorBoardHook(Hook):
     """Writes event files into ``logdir/tensorboard``.
 
     Loss, tokens/s, steps/s and the share of padding are always written, as are the
-    metrics and a few translations of every evaluation.
+    metrics and a few outputs of every evaluation.
 
     Args:
       logdir: of the run.
       every_steps: period of the curves; None for those of evaluations alone.
       summaries: which further curves, out of ``SUMMARIES``.
-      data_layer: in eval mode; where given, and where the decoder returns an
-        alignment, each evaluation draws the one of the first example.
+      data_layer: in eval mode; where given, each evaluation draws the attention of
+        its first example, or its features and what CTC makes of them, if there are
+        any.
     """
 
     def __init__(
@@ -66,6 +73,12 @@ class TensorBoardHook(Hook):
             "speed/steps_per_second": since.per_second(since.updates),
             "train/padding_share": since.padding_share,
         }
+        seconds_per_position = trainer.data_layer.seconds_per_position
+        if seconds_per_position is not None:
+            seconds_of_speech = since.source_tokens * seconds_per_position
+            scalars["speed/speech_seconds_per_second"] = since.per_second(
+                seconds_of_speech
+            )
         if trainer.worker.size > 1:
             scalars["speed/waiting_share"] = since.waiting_share
         if "learning_rate" in self._summaries:
@@ -90,48 +103,52 @@ class TensorBoardHook(Hook):
                 for result in evaluation.results[:_NUM_SAMPLES]
             ]
             tf.summary.text("eval/samples", samples)
-            self._draw_attention(trainer)
+            self._draw(trainer)
         self._writer.flush()
 
     def end(self, trainer: Trainer) -> None:
         # Not closed: the end of another hook may bring one more evaluation.
         self._writer.flush()
 
-    def _draw_attention(self, trainer: Trainer) -> None:
+    def _draw(self, trainer: Trainer) -> None:
+        """Draws what the model makes of the first example that the data layer gives."""
         if self._data_layer is None:
             return
         batch = next(iter(self._data_layer.dataset()))
+        batch = tf.nest.map_structure(lambda values: values[:1], batch)
         outputs = trainer.model(batch, training=False)
-        if "alignment" not in outputs:
-            return
-        source_length = int(batch["source"]["length"][0])
-        target_ids = batch["target"]["ids"][0, : int(batch["target"]["length"][0])]
-        labels = [self._data_layer.restore([int(value)]) for value in target_ids]
-        alignment = outputs["alignment"][0, : len(labels), :source_length]
-        picture = attention_picture(alignment.numpy(), labels)
-        tf.summary.image("eval/attention", picture[tf.newaxis])
+        if "alignment" in outputs:
+            target_ids = batch["target"]["ids"][0, : int(batch["target"]["length"][0])]
+            labels = [self._data_layer.restore([int(value)]) for value in target_ids]
+            weights = outputs["alignment"][0, : len(labels)].numpy()
+            # What lies beyond the source gets exactly nothing.
+            num_columns = 1 + int(np.flatnonzero(weights.any(axis=0)).max(initial=0))
+            picture = attention_picture(weights[:, :num_columns], labels)
+            tf.summary.image("eval/attention", picture[tf.newaxis])
+        seconds = self._data_layer.seconds_per_position
+        if seconds is not None and batch["source"]["length"][0] > 0:
+            self._draw_speech(batch["source"], seconds, outputs)
 
+    def _draw_speech(
+        self, source: Source, seconds_per_frame: float, outputs: DecoderOutput
+    ) -> None:
+        length = int(source["length"][0])
+        features = source["features"][0, :length].numpy()
+        seconds = length * seconds_per_frame
+        frames = outputs.get("ctc", outputs)
+        posteriors, labels = None, []
+        if "length" in frames:
+            logits = frames["logits"][0, : int(frames["length"][0])]
+            posteriors = tf.nn.softmax(logits).numpy()
+            classes = likely_classes(posteriors)
+            posteriors = posteriors[:, classes]
+            labels = [self._label_of(int(each)) for each in classes]
+        picture = speech_picture(features, seconds, posteriors, labels)
+        tf.summary.image("eval/speech", picture[tf.newaxis])
 
-def attention_picture(alignment: Any, labels: Sequence[str]) -> tf.Tensor:
-    """Returns an alignment as a picture, [height, width, 3] uint8.
-
-    Args:
-      alignment: [T, S'] float32.
-      labels: T texts, one for each row.
-    """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    num_rows, num_columns = alignment.shape
-    figure = Figure(figsize=(2 + 0.25 * num_columns, 1 + 0.25 * num_rows), dpi=80)
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    axes.imshow(alignment, vmin=0.0, vmax=1.0, cmap="Greys", aspect="auto")
-    axes.set_yticks(
-        range(num_rows), labels=[text.replace("$", r"\$") for text in labels]
-    )
-    axes.set_xlabel("source position")
-    figure.tight_layout()
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png")
-    return tf.io.decode_png(buffer.getvalue(), channels=3)
+    def _label_of(self, symbol: int) -> str:
+        """Returns what to write beside a class of CTC."""
+        assert self._data_layer is not None
+        if symbol == self._data_layer.spec.pad_id:
+            return "blank"
+        return self._data_layer.surfaces([symbol])[0].replace(" ", "\u2423")

@@ -25,7 +25,7 @@ from oseq.training.hooks.loss_scale import LossScaleHook, StuckLossScaleError
 from oseq.training.hooks.profiler import ProfilerHook
 from oseq.training.hooks.progress import ProgressHook
 from oseq.training.hooks.samples import SampleHook
-from oseq.training.hooks.tensorboard import TensorBoardHook, attention_picture
+from oseq.training.hooks.tensorboard import TensorBoardHook
 from oseq.training.moving_average import MovingAverage
 from tests.unit.training.fakes import TinyDataLayer, all_values, make_run
 
@@ -297,6 +297,16 @@ def test_the_profiler_records_its_steps(tmp_path):
         ProfilerHook(tmp_path, 3, 2)
 
 
+def tags_of(folder):
+    """Returns the last step of each tag in a run's event files."""
+    return {
+        value.tag: event.step
+        for file in (folder / "tensorboard").iterdir()
+        for event in tf.compat.v1.train.summary_iterator(str(file))
+        for value in event.summary.value
+    }
+
+
 def test_tensorboard_shows_curves_texts_and_attention(tmp_path):
     run = make_run(last_step=4)
     data_layer = TinyDataLayer("eval")
@@ -307,12 +317,7 @@ def test_tensorboard_shows_curves_texts_and_attention(tmp_path):
         TensorBoardHook(tmp_path, 2, summaries, data_layer),
     ]
     run.trainer.run()
-    found = {
-        value.tag: event.step
-        for file in (tmp_path / "tensorboard").iterdir()
-        for event in tf.compat.v1.train.summary_iterator(str(file))
-        for value in event.summary.value
-    }
+    found = tags_of(tmp_path)
     assert found.keys() == {
         "train/loss",
         "train/padding_share",
@@ -331,18 +336,53 @@ def test_tensorboard_shows_curves_texts_and_attention(tmp_path):
     assert set(found.values()) == {4}
 
 
+class SpeechDataLayer(TinyDataLayer):
+    """Features that are the ids themselves, a tenth of a second each."""
+
+    seconds_per_position = 0.1
+
+    def surfaces(self, ids):
+        return [str(value) for value in ids]
+
+    def dataset(self, *position):
+        def with_features(batch):
+            ids = tf.cast(batch["source"]["ids"], tf.float32)
+            features = tf.repeat(ids[..., tf.newaxis], 3, axis=2)
+            return {**batch, "source": {**batch["source"], "features": features}}
+
+        return super().dataset(*position).map(with_features)
+
+
+def test_speech_is_drawn_and_its_speed_reported(tmp_path, caplog):
+    run = make_run(last_step=2, data_layer=SpeechDataLayer())
+    data_layer = SpeechDataLayer("eval")
+    call = run.model.call
+
+    def with_frames(batch, training=False):
+        length = batch["source"]["length"]
+        return {**call(batch, training=training), "length": length}
+
+    run.model.call = with_frames
+    evaluator = Evaluator(run.model, data_layer, run.trainer.worker)
+    run.trainer._hooks += [
+        ProgressHook(1),
+        EvaluationHook(evaluator, None),
+        TensorBoardHook(tmp_path, 1, ["learning_rate"], data_layer),
+    ]
+
+    with caplog.at_level(logging.INFO):
+        run.trainer.run()
+
+    found = tags_of(tmp_path)
+    assert {"eval/speech", "eval/attention"} <= found.keys()
+    assert "speed/speech_seconds_per_second" in found
+    lines = [r.getMessage() for r in caplog.records if "speech s/s" in r.getMessage()]
+    assert len(lines) == 2
+
+
 def test_summaries_that_do_not_exist_are_refused(tmp_path):
     with pytest.raises(ConfigError, match="'gradients', 'larc'"):
         TensorBoardHook(tmp_path, 2, ["learning_rate", "gradients", "larc"])
-
-
-def test_an_attention_picture_has_a_row_for_each_label():
-    small = attention_picture(np.eye(2, dtype=np.float32), ["a", "$x$"])
-    large = attention_picture(np.eye(12, dtype=np.float32), ["$"] * 12)
-    assert small.dtype == tf.uint8
-    assert small.shape[2] == 3
-    assert large.shape[0] > small.shape[0]
-    assert int(tf.reduce_min(large)) < 50 < 200 < int(tf.reduce_max(large))
 
 
 class Commits:
