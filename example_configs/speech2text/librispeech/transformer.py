@@ -25,6 +25,7 @@ from oseq.losses import (
 )
 from oseq.models import Speech2Text
 from oseq.optimizers.lr_policies import transformer_policy
+from oseq.search import BeamSearch
 
 corpus = os.environ.get("LIBRISPEECH", "data/librispeech")
 subsampling = 4
@@ -76,6 +77,7 @@ base_params = {
         "attn_decoder_params": {"num_hidden_layers": 6, **transformer},
         "ctc_decoder": FullyConnectedCTCDecoder,
     },
+    "search": BeamSearch,
     "search_params": {"beam_size": 10, "alpha": 1.0, "length_penalty": "gnmt"},
     "loss": MultiTaskCTCEntropyLoss,
     "loss_params": {
