@@ -13,7 +13,7 @@ from oseq.contracts import DataSpec, Predictions
 from oseq.ngram.kenlm_model import load_language_model
 from oseq.search.ctc_prefixes import Hypothesis, PrefixBeam, symbols_of_frames
 from oseq.search.ctc_search import CTCSearch, classes_of_paths
-from oseq.search.fusion import Fusion
+from oseq.search.fusion import Fusion, as_unit
 
 
 class CTCBeamSearch(CTCSearch):
@@ -125,10 +125,11 @@ def _make_fusion(params: Mapping[str, Any], spec: DataSpec) -> Fusion | None:
         raise ConfigError(
             "language_model: the data layer does not tell the text of its ids"
         )
-    return Fusion(
-        load_language_model(params["language_model"]),
-        spec.symbols,
-        params["language_model_unit"],
-        params["alpha"],
-        params["beta"],
-    )
+    model = load_language_model(params["language_model"])
+    unit = params["language_model_unit"]
+    if unit == "symbol" and not any(as_unit(text) in model for text in spec.symbols):
+        raise ConfigError(
+            f"language_model: {params['language_model']} knows none of the symbols of "
+            "the vocabulary; a model of words is for language_model_unit: word"
+        )
+    return Fusion(model, spec.symbols, unit, params["alpha"], params["beta"])

@@ -44,7 +44,7 @@ class Fusion:
     Args:
       model: the language model.
       symbols: [V], the text of each id.
-      unit: ``word``, or ``symbol`` where spaces are written as ``SPACE``.
+      unit: what it is a model of: ``word`` or ``symbol``, see ``as_unit``.
       alpha: the model's weight.
       beta: the bonus of a unit.
 
@@ -64,7 +64,7 @@ class Fusion:
         self._model = model
         self._scale = alpha * math.log(10.0)
         self._beta = beta
-        split = _as_unit if unit == "symbol" else _at_spaces
+        split = _as_one if unit == "symbol" else _at_spaces
         self._beginnings: list[str] = []  # by symbol
         group_of: dict[tuple[str, ...], int] = {(): _NO_GROUP}
         groups = []
@@ -127,6 +127,11 @@ def _at_spaces(symbol: str) -> tuple[tuple[str, ...], str]:
     return (first, *filter(None, words)), beginning
 
 
-def _as_unit(symbol: str) -> tuple[tuple[str, ...], str]:
-    """Returns a symbol as a unit that ends with itself."""
-    return (symbol.replace(" ", SPACE),), ""
+def as_unit(symbol: str) -> str:
+    """Returns how a language model of symbols writes one."""
+    return symbol.replace(" ", SPACE)
+
+
+def _as_one(symbol: str) -> tuple[tuple[str, ...], str]:
+    """Returns what a symbol ends that is a unit by itself, and that nothing is left."""
+    return (as_unit(symbol),), ""

@@ -55,3 +55,40 @@ def hypotheses_of(predictions, row: int) -> list[tuple[tuple[int, ...], float]]:
         (tuple(hypothesis[:size]), float(value))
         for hypothesis, size, value in zip(ids, length, score, strict=True)
     ]
+
+
+def plain_prefix_search(
+    log_probabilities, beam_width, bonus=lambda ids: 0.0, least=-np.inf
+):
+    """Returns (ids, score), best first: prefix beam search, as short as it can be.
+
+    Args:
+      bonus: what is added to the score of a prefix.
+      least: log-probability of a symbol that may be added in a frame.
+    """
+    beam = {(): (0.0, -np.inf)}  # paths that end in the blank, and that do not
+    for frame in log_probabilities:
+        after: dict[tuple[int, ...], list[float]] = {}
+
+        def add(ids, place, score, after=after):
+            scores = after.setdefault(ids, [-np.inf, -np.inf])
+            scores[place] = np.logaddexp(scores[place], score)
+
+        for ids, (in_blank, in_symbol) in beam.items():
+            total = np.logaddexp(in_blank, in_symbol)
+            add(ids, 0, total + frame[BLANK])
+            if ids:
+                add(ids, 1, in_symbol + frame[ids[-1]])
+            for symbol in SYMBOLS:
+                if frame[symbol] < least:
+                    continue
+                before = in_blank if ids[-1:] == (symbol,) else total
+                add((*ids, symbol), 1, before + frame[symbol])
+        ranked = sorted(
+            after.items(),
+            key=lambda item: np.logaddexp(*item[1]) + bonus(item[0]),
+            reverse=True,
+        )
+        beam = {ids: tuple(scores) for ids, scores in ranked[:beam_width]}
+    found = [(ids, np.logaddexp(*scores) + bonus(ids)) for ids, scores in beam.items()]
+    return sorted(found, key=lambda item: -item[1])

@@ -18,6 +18,7 @@ from tests.unit.search.ctc_reference import (
     all_sequences,
     hypotheses_of,
     log_softmax,
+    plain_prefix_search,
 )
 
 V = SPEC.target_vocab_size
@@ -95,33 +96,14 @@ def test_a_narrow_beam_finds_what_is_clear():
             assert score >= greedy_score - 1e-4
 
 
-def test_a_prefix_that_comes_back_takes_up_what_it_is_the_beginning_of():
-    # In narrow beams prefixes are lost and found: probabilities must stay below 1,
-    # and hypotheses distinct.
-    for seed in range(30):
-        logits = random_logits(seed, 1, 12, scale=1.5)
-        frames = log_softmax(logits[0])
-        for ids, score in hypotheses_of(search(logits, beam_width=5, num_best=5), 0):
-            assert score <= log_probability(frames, ids) + 1e-5
+@pytest.mark.parametrize("beam_width", [1, 2, 5, 16])
+def test_a_narrow_beam_loses_and_finds_prefixes_as_the_plain_search_does(beam_width):
+    logits = random_logits(11, 10, 25, scale=1.5)
+    predictions = search(logits, beam_width=beam_width, num_best=beam_width)
 
-
-def log_probability(frames, ids):
-    """Returns the sum over all paths of ids by the forward algorithm."""
-    states = [0]
-    for label in ids:
-        states += [label, 0]
-    forward = np.full(len(states), -np.inf)
-    forward[:2] = frames[0, states[:2]]
-    for frame in frames[1:]:
-        before = forward.copy()
-        for place, label in enumerate(states):
-            total = before[place]
-            if place > 0:
-                total = np.logaddexp(total, before[place - 1])
-            if place > 1 and label not in (0, states[place - 2]):
-                total = np.logaddexp(total, before[place - 2])
-            forward[place] = total + frame[label]
-    return np.logaddexp.reduce(forward[-2:])
+    for row in range(10):
+        expected = plain_prefix_search(log_softmax(logits[row]), beam_width)
+        assert_equal(hypotheses_of(predictions, row), expected)
 
 
 def test_hypotheses_are_distinct_and_best_first():
@@ -172,6 +154,16 @@ def test_it_runs_in_a_graph_and_knows_its_shapes():
     for row in range(2):
         assert hypotheses_of(graph, row) == hypotheses_of(eager, row)
     assert not beam.is_exportable
+
+
+def test_each_frame_has_its_own_symbols():
+    logits = random_logits(13, 10, 25, scale=2.0)
+    predictions = search(logits, beam_width=6, min_symbol_log_probability=-2.0)
+
+    for row in range(10):
+        frames = log_softmax(logits[row])
+        expected = plain_prefix_search(frames, beam_width=6, least=-2.0)
+        assert_equal(hypotheses_of(predictions, row), expected[:1])
 
 
 def test_unlikely_symbols_are_left_out_of_a_frame():
@@ -260,6 +252,34 @@ def test_symbols_are_scored_by_the_language_model(spec, tmp_path):
         assert_equal(hypotheses_of(predictions, row), best_of(fused, 30))
 
 
+def test_a_narrow_beam_with_a_language_model_is_the_plain_search(tmp_path):
+    text = [["a"], ["b", "a"], ["a", "\u2581", "b"], ["b", "\u2581"]] * 3
+    model = estimate(text, order=3)
+    path = str(tmp_path / "symbols.arpa")
+    write_arpa(model, path)
+    logits = random_logits(12, 10, 25, scale=1.5)
+    # A bonus well above 0 makes longer prefixes better, even where all others stay.
+    params = {"language_model": path, "language_model_unit": "symbol", "alpha": 0.5}
+    predictions = search(logits, spec=CHARACTERS, beam_width=6, beta=2.5, **params)
+
+    def bonus(ids):
+        units = [CHARACTERS.symbols[i].replace(" ", "\u2581") for i in ids]
+        return 0.5 * math.log(10) * model.score(units, eos=False) + 2.5 * len(ids)
+
+    def end(ids):
+        units = [CHARACTERS.symbols[i].replace(" ", "\u2581") for i in ids]
+        return 0.5 * math.log(10) * model.score(units) + 2.5 * len(ids) - bonus(ids)
+
+    for row in range(10):
+        beam = plain_prefix_search(log_softmax(logits[row]), 6, bonus)
+        expected = max(((ids, score + end(ids)) for ids, score in beam), key=_score)
+        assert_equal(hypotheses_of(predictions, row), [expected])
+
+
+def _score(hypothesis):
+    return hypothesis[1]
+
+
 def test_a_language_model_changes_what_is_unclear(tmp_path):
     # "a?b" where ? is as likely nothing as a space: the text knows "ab" alone, or not.
     logits = np.full((1, 3, V), -8.0)
@@ -274,6 +294,15 @@ def test_a_language_model_changes_what_is_unclear(tmp_path):
         )
 
         assert hypotheses_of(predictions, 0)[0][0] == expected
+
+
+def test_a_language_model_of_other_symbols_is_refused(arpa):
+    spec = dataclasses.replace(SPEC, symbols=(*SPECIALS, "x", "y", " "))
+    params = {"language_model": arpa, "language_model_unit": "symbol"}
+
+    with pytest.raises(ConfigError, match="knows none of the symbols"):
+        CTCBeamSearch(params, spec)
+    CTCBeamSearch(params, CHARACTERS)
 
 
 def test_mistakes_are_told_before_anything_is_decoded(arpa, tmp_path):
