@@ -42,6 +42,7 @@ class AudioIndex:
       headers: [files, 2] int64, rate in Hz and samples; zeros where there is a problem.
       is_missing: [files] bool, whether it was not found at all.
       problems: what is wrong with files, by their place in ``paths``.
+      fingerprint: hash of names, sizes and times of all files.
     """
 
     paths: list[str]
@@ -49,6 +50,7 @@ class AudioIndex:
     headers: np.ndarray
     is_missing: np.ndarray
     problems: Mapping[int, str]
+    fingerprint: str
 
     def path(self, utterance: int) -> str:
         return self.paths[self.rows[utterance]]
@@ -80,12 +82,13 @@ def index_audio(
     )
     found = list(map_threads(_find, names, "looking for audio files"))
     paths = [path for path, *_ in found]
+    fingerprint = _fingerprint(found)
     cache = None
     if cache_dir is not None:
-        cache = os.path.join(cache_dir, f"audio_index_{_cache_key(found)}.npz")
+        cache = os.path.join(cache_dir, f"audio_index_{fingerprint}.npz")
     headers, problems = _load(cache, len(paths)) or _read(paths, cache)
     is_missing = np.array([size < 0 for _, size, _ in found], bool)
-    return AudioIndex(paths, rows, headers, is_missing, problems)
+    return AudioIndex(paths, rows, headers, is_missing, problems, fingerprint)
 
 
 def map_threads(
@@ -119,7 +122,7 @@ def _find(name: tuple[str, str]) -> tuple[str, int, int]:
     return nearby, *_MISSING
 
 
-def _cache_key(found: Iterable[tuple[str, int, int]]) -> str:
+def _fingerprint(found: Iterable[tuple[str, int, int]]) -> str:
     version = speech_package("soundfile").__libsndfile_version__
     key = hashlib.sha256(f"{_FORMAT_VERSION} {version}".encode())
     for path, size, time in found:

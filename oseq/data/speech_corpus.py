@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from oseq.data.audio_cache import AudioCache, load_or_write_audio
 from oseq.data.audio_features import AudioFeatures
 from oseq.data.audio_files import num_samples_at, read_audio
 from oseq.data.audio_index import AudioIndex, index_audio, map_threads
@@ -41,6 +42,7 @@ class SpeechCorpus:
       examples: [examples] int64, the utterances that are examples.
       num_frames: [examples] int64, of each.
       blank: [blanks] int64, the utterances whose sound cannot be read.
+      cache: of the examples' samples; None: their files are read each time.
     """
 
     utterances: Sequence[Utterance]
@@ -49,6 +51,7 @@ class SpeechCorpus:
     examples: np.ndarray
     num_frames: np.ndarray
     blank: np.ndarray
+    cache: AudioCache | None = None
 
     def read(self, utterance: int, sample_freq: int) -> np.ndarray:
         """Returns the samples of an utterance, [N] float32.
@@ -56,6 +59,8 @@ class SpeechCorpus:
         Raises:
           DataError: its file has become unreadable, or holds what is no sound.
         """
+        if self.cache is not None:
+            return self.cache.read(utterance)
         each = self.utterances[utterance]
         path = self.index.path(utterance)
         return read_audio(path, sample_freq, each.offset, each.duration)
@@ -100,10 +105,10 @@ class CorpusReader:
         Raises:
           DataError: what is wrong with them, all of it.
         """
-        cache_dir = self._params["cache_dir"]
-        if self._is_kept and cache_dir is None:
-            cache_dir = default_cache_dir(files[0])
-        index = index_audio(utterances, cache_dir if self._is_kept else None)
+        cache_dir = None
+        if self._is_kept:
+            cache_dir = self._params["cache_dir"] or default_cache_dir(files[0])
+        index = index_audio(utterances, cache_dir)
         num_samples = self._num_samples(utterances, index)
         bad = find_bad_audio(
             utterances, index, num_samples, self._damage(utterances, index, num_samples)
@@ -130,13 +135,28 @@ class CorpusReader:
             f"{num_samples[examples].sum() / self._features.sample_freq / 3600:.2f} h",
             level=logging.INFO,
         )
-        return SpeechCorpus(
+        corpus = SpeechCorpus(
             utterances,
             index,
             text,
             examples,
             num_frames[examples],
             np.flatnonzero(is_bad),
+        )
+        if cache_dir is None or not self._params["cache_audio"]:
+            return corpus
+        return dataclasses.replace(corpus, cache=self._cached(corpus, cache_dir))
+
+    def _cached(self, corpus: SpeechCorpus, cache_dir: str) -> AudioCache:
+        """Returns all examples' samples, decoded and resampled."""
+        rate = self._features.sample_freq
+        pieces = [(each.offset, each.duration) for each in corpus.utterances]
+        return load_or_write_audio(
+            corpus.examples,
+            lambda row: corpus.read(row, rate),
+            (rate, corpus.index.fingerprint, corpus.index.rows.tolist(), pieces),
+            cache_dir,
+            drops_bad=self._params["bad_examples"] == "drop",
         )
 
     def _num_samples(
