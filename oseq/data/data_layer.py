@@ -40,9 +40,9 @@ class DataLayer(Component, abc.ABC):
       num_lines: examples that want an answer in infer and score.
       blank_ids: [blanks] int64, those of them that get a blank one without the model.
       replaces_unknown: whether text is to be made by ``align``, not by ``restore``.
-    """
       seconds_per_position: from one position of a source to the next; None where they
         have no time.
+    """
 
     # Keys that decide how raw input becomes tensors. eval, infer and export take
     # their values from the training run.
@@ -60,8 +60,8 @@ class DataLayer(Component, abc.ABC):
     num_lines: int
     blank_ids: np.ndarray
     replaces_unknown: bool = False
-
     seconds_per_position: float | None = None
+
     def __init__(self, params: Mapping[str, Any], mode: str, worker: Worker):
         self.params = check_params(type(self), params)
         self.mode = mode
@@ -91,11 +91,11 @@ class DataLayer(Component, abc.ABC):
         It comes from the data itself: ids do not always hold all of the text.
         """
 
-    def align(
     def surfaces(self, ids: Sequence[int]) -> list[str]:
         """Returns the part of the text that each id stands for; see ``restore``."""
         raise ConfigError(f"{type(self).__name__} has no tokens with a text each")
 
+    def align(
         self, example_id: int, ids: Sequence[int], attention: np.ndarray
     ) -> AlignedText:
         """Returns an example and what the model made of it, token by token.

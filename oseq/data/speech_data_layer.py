@@ -118,9 +118,9 @@ class Speech2TextDataLayer(PlannedDataLayer):
         self._check_values()
         self._features = AudioFeatures(self.params)
         self._tokenizer = _make_tokenizer(self.params)
+        self.seconds_per_position = self._features.stride / self._features.sample_freq
         augmentation = self.params["augmentation"]
         self._augment = AudioAugmentation(augmentation, self._features.sample_freq)
-        self.seconds_per_position = self._features.stride / self._features.sample_freq
         self._mask = SpecAugment(augmentation)
         tokenizer = self._tokenizer
         self.spec = DataSpec(
@@ -168,11 +168,11 @@ class Speech2TextDataLayer(PlannedDataLayer):
     def restore(self, ids: Sequence[int]) -> str:
         return self._tokenizer.decode(ids)
 
-    def text_of(self, side: str, example_id: int) -> str:
-        """Returns the name of the audio file, or the transcript in the alphabet."""
     def surfaces(self, ids: Sequence[int]) -> list[str]:
         return self._tokenizer.spell(ids).surfaces
 
+    def text_of(self, side: str, example_id: int) -> str:
+        """Returns the name of the audio file, or the transcript in the alphabet."""
         if side == "source":
             return self._corpus.utterances[example_id].name
         assert self._corpus.text is not None  # infer has none
