@@ -275,35 +275,31 @@ def _convolve_on_cpu(
         outputs = tf.nn.conv1d(inputs, kernel, stride, "VALID", dilations=dilation)
 
         def gradient(upstream: tf.Tensor):
-            rows = tf.reshape(upstream, [-1, kernel.shape[2]])
-            last = (tf.shape(upstream)[1] - 1) * stride + 1
+            shape = tf.shape(inputs)
+            spread = _spread(upstream, stride, shape[1])
+            # All examples in one row of frames; between them ``spread`` is zero. These
+            # slices of it need no copies.
+            frames = tf.reshape(inputs, [-1, kernel.shape[1]])
+            rows = tf.reshape(spread, [-1, kernel.shape[2]])
+            count = tf.maximum(tf.shape(rows)[0] - reach, 0)
             kernel_gradient = [
-                tf.matmul(
-                    tf.reshape(
-                        inputs[:, start : start + last : stride], [-1, kernel.shape[1]]
-                    ),
-                    rows,
-                    transpose_a=True,
-                )
-                for start in range(0, reach + 1, dilation)
+                tf.matmul(frames[i : i + count], rows[:count], transpose_a=True)
+                for i in range(0, reach + 1, dilation)
             ]
-            spread = _spread(upstream, stride, reach, tf.shape(inputs)[1])
             turned = tf.transpose(tf.reverse(kernel, [0]), [0, 2, 1])
-            values = tf.nn.conv1d(spread, turned, 1, "VALID", dilations=dilation)
-            inputs_gradient = tf.reshape(values, tf.shape(inputs))
-            return inputs_gradient, tf.stack(kernel_gradient)
+            padded = tf.pad(spread, [[0, 0], [reach, 0], [0, 0]])
+            values = tf.nn.conv1d(padded, turned, 1, "VALID", dilations=dilation)
+            return tf.reshape(values, shape), tf.stack(kernel_gradient)
 
         return outputs, gradient
 
     return convolve(inputs, kernel)
 
 
-def _spread(
-    upstream: tf.Tensor, stride: int, reach: int, width: tf.Tensor
-) -> tf.Tensor:
-    """Returns [B, width + reach, units] of ``upstream`` [B, T', units].
+def _spread(upstream: tf.Tensor, stride: int, width: tf.Tensor) -> tf.Tensor:
+    """Returns [B, width, units] of ``upstream`` [B, T', units].
 
-    Outputs stand where the input stands that they see last, with zeros around.
+    Each output stands where the first of its inputs stands, with zeros around.
     """
     shape = tf.shape(upstream)
     if stride > 1:
@@ -311,5 +307,4 @@ def _spread(
         upstream = tf.pad(upstream[:, :, tf.newaxis], spaces)
         upstream = tf.reshape(upstream, [shape[0], shape[1] * stride, shape[2]])
     right = tf.maximum(width - shape[1] * stride, 0)
-    upstream = tf.pad(upstream, [[0, 0], [reach, right], [0, 0]])
-    return upstream[:, : width + reach]
+    return tf.pad(upstream, [[0, 0], [0, right], [0, 0]])[:, :width]
