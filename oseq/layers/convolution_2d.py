@@ -13,6 +13,9 @@ from oseq.layers.linear import add_bias, map_rows
 PADDINGS = ("SAME", "VALID")
 Pair = tuple[int, int]
 
+# Bins of a kernel up to which oneDNN is quick with its gradient.
+_WIDEST = 14
+
 
 class Convolution2D(keras.layers.Layer):
     """Two-dimensional convolution whose result does not depend on the other examples.
@@ -130,8 +133,48 @@ def _convolve(inputs: tf.Tensor, kernel: tf.Tensor, stride: Pair) -> tf.Tensor:
     if inputs.shape[2] < num_bins + stride[1]:
         # One output bin, where strides mean nothing, and oneDNN's are wrong.
         inputs, stride = inputs[:, :, :num_bins], (stride[0], 1)
-    outputs = tf.nn.conv2d(inputs, kernel, [1, *stride, 1], "VALID")
-    return tf.cast(outputs, dtype)
+    if num_bins <= _WIDEST or tf.config.get_visible_devices("GPU"):
+        return tf.cast(tf.nn.conv2d(inputs, kernel, stride, "VALID"), dtype)
+    return tf.cast(_convolve_wide(inputs, kernel, stride), dtype)
+
+
+def _convolve_wide(inputs: tf.Tensor, kernel: tf.Tensor, stride: Pair) -> tf.Tensor:
+    """``tf.nn.conv2d`` whose wide kernel gets its gradient in a fifth of the time."""
+
+    @tf.custom_gradient
+    def convolve(inputs: tf.Tensor, kernel: tf.Tensor):
+        def gradient(upstream: tf.Tensor):
+            inputs_gradient = tf.raw_ops.Conv2DBackpropInput(
+                input_sizes=tf.shape(inputs),
+                filter=kernel,
+                out_backprop=upstream,
+                strides=[1, *stride, 1],
+                padding="VALID",
+            )
+            kernel_gradient = tf.cond(
+                tf.size(upstream) > 0,
+                lambda: _kernel_gradient(inputs, upstream, kernel.shape, stride),
+                lambda: tf.zeros_like(kernel),
+            )
+            return inputs_gradient, kernel_gradient
+
+        return tf.nn.conv2d(inputs, kernel, stride, "VALID"), gradient
+
+    return convolve(inputs, kernel)
+
+
+def _kernel_gradient(
+    inputs: tf.Tensor, upstream: tf.Tensor, shape: tf.TensorShape, stride: Pair
+) -> tf.Tensor:
+    """Returns [k, k, C, units], made by a convolution of ``inputs`` with ``upstream``.
+
+    Examples take the place of channels, and channels that of examples.
+    """
+    images = tf.transpose(inputs, [3, 1, 2, 0])  # [C, T, F, B]
+    kernels = tf.transpose(upstream, [1, 2, 0, 3])  # [T', F', B, units]
+    sums = tf.nn.conv2d(images, kernels, 1, "VALID", dilations=stride)
+    # More than k where the stride leaves the last inputs out.
+    return tf.transpose(sums[:, : shape[0], : shape[1]], [1, 2, 0, 3])
 
 
 def is_exact(dtype: tf.DType) -> bool:

@@ -14,6 +14,7 @@ from tests.unit.layer_laws import (
     POLICIES,
     WIDTH,
     LayerCase,
+    close,
     name_of,
     random_floats,
 )
@@ -116,3 +117,40 @@ def test_gradients_over_thousands_of_positions(dtype, can_do_bfloat16, monkeypat
     for actual, expected in zip(found[dtype], found["float32"], strict=True):
         error = tf.norm(tf.cast(actual, tf.float32) - expected) / tf.norm(expected)
         assert error < TOLERANCE[dtype]
+
+
+@pytest.mark.parametrize("stride", [(1, 1), (2, 2), (3, 1)])
+@pytest.mark.parametrize("width", [3, 15])
+@pytest.mark.parametrize("size, channels", [((9, 5), 3), ((5, 0), 1), ((6, 1), 1)])
+def test_gradients_are_those_of_float64(size, channels, width, stride):
+    """There TensorFlow has but one implementation."""
+    shape = (2, size[0], width + size[1], channels)
+    kernel = random_floats(3, width, channels, 4, seed=1)
+
+    found = []
+    for dtype, convolve in (
+        ("float32", convolution_2d._convolve),
+        ("float64", lambda *arguments: tf.nn.conv2d(*arguments, "VALID")),
+    ):
+        sources = [
+            tf.constant(random_floats(*shape), dtype),
+            tf.constant(kernel, dtype),
+        ]
+        with tf.GradientTape() as tape:
+            tape.watch(sources)
+            total = tf.reduce_sum(convolve(*sources, stride) ** 3)
+        found.append(tape.gradient(total, sources))
+
+    for actual, expected in zip(*found, strict=True):
+        assert close(actual, expected, "float32", roundings=32)
+
+
+def test_a_batch_without_examples_gives_no_gradient():
+    layer = layer_of((3, 15), (1, 1), "SAME")
+    layer(random_floats(1, 4, 4, 2), tf.constant([4]))
+
+    with tf.GradientTape() as tape:
+        outputs, _ = layer(tf.zeros([0, 4, 4, 2]), tf.zeros([0], tf.int32))
+        total = tf.reduce_sum(outputs)
+
+    assert not np.any(tape.gradient(total, layer.kernel.value))
