@@ -36,7 +36,7 @@ def estimate(
 
     Args:
       sentences: words, without ``<s>``, ``</s>`` and ``<unk>``; at least one.
-      order: the longest n-grams.
+      order: the longest n-grams; less, where no sentence is so long.
       closed_vocabulary: no other word than those of the text can occur.
     """
     counts = _counts(sentences, order)
@@ -81,7 +81,8 @@ def _counts(sentences: Iterable[list[str]], order: int) -> list[Counts]:
         counts.insert(0, table)
     if order == 1:
         del longest[(SENTENCE_START,)]
-    return counts
+    # No sentence may be as long as the longest n-grams.
+    return [table for table in counts if table]
 
 
 def _interpolate(

@@ -133,7 +133,9 @@ def test_kenlm_agrees_about_every_word(order, tmp_path):
 
 
 def test_words_of_one_sentence_are_enough():
-    model = estimate([["a"]], order=3)
+    for order, expected in ((2, 2), (3, 3), (6, 3)):  # <s> a </s> is all there is
+        model = estimate([["a"]], order)
 
-    assert model.score(["a"]) > model.score(["a", "a"])
-    assert SENTENCE_END in model
+        assert model.order == expected
+        assert model.score(["a"]) > model.score(["a", "a"])
+        assert SENTENCE_END in model
