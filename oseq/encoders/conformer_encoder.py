@@ -84,6 +84,15 @@ class ConformerEncoder(Encoder):
             ),
         }
 
+    @property
+    def lookahead(self) -> int | None:
+        """Frames after frame ``t * subsampling`` that output t sees; None: all."""
+        if self.right_context is None:
+            return None
+        convolved = 0 if self.params["causal"] else self.params["conv_kernel_size"] // 2
+        ahead = len(self.stack) * (self.right_context + convolved)
+        return ahead * self.subsampling + self.subsampling - 1
+
     def call(self, source: Source, training: bool = False) -> EncoderOutput:
         """Args: source: ``features`` [B, S, F], ``length`` [B]. Returns: S' is S over
         ``subsampling_factor``.

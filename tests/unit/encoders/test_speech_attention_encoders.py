@@ -132,10 +132,14 @@ def test_nothing_of_the_padding_gets_through_while_training_either(kind, garbage
         np.testing.assert_allclose(gradient, wanted, atol=1e-4, err_msg=variable.path)
 
 
+def conformer(**params):
+    params = {"encoder_layers": 2, "conv_kernel_size": 3, **params}
+    return ConformerEncoder({**PARAMS, **params}, SPEC, "float32")
+
+
 def outputs_that_change(frame, **params):
     """Returns which of 8 outputs see ``frame``, one of 32 frames."""
-    params = {"encoder_layers": 2, "conv_kernel_size": 3, **params}
-    encoder = ConformerEncoder({**PARAMS, **params}, SPEC, "float32")
+    encoder = conformer(**params)
     features = random_floats(1, 32, NUM_FEATURES)
     other = features.copy()
     other[0, frame] += 10.0
@@ -162,6 +166,22 @@ def test_each_block_sees_as_far_as_its_context():
     assert outputs_that_change(16, **near) == [4, 5, 6]
     assert outputs_that_change(16, causal=True, **near) == [4, 5, 6]
     assert outputs_that_change(16, **{**near, "right_context": 1}) == [2, 3, 4, 5, 6]
+
+
+def test_the_lookahead_is_what_an_output_sees():
+    assert conformer().lookahead is None
+    assert conformer(causal=True).lookahead == 3
+    assert conformer(causal=True, subsampling_factor=2).lookahead == 1
+    # Two blocks, each sees one output ahead by attention and one by convolution.
+    encoder = conformer(right_context=1)
+    assert encoder.lookahead == 4 * 4 + 3
+    features = random_floats(1, 32, NUM_FEATURES)
+    before = encoder({"features": features, "length": tf.constant([32])})["outputs"]
+
+    for frames, changes in ((encoder.lookahead + 1, False), (encoder.lookahead, True)):
+        features[:, frames:] = 0.0
+        after = encoder({"features": features, "length": tf.constant([32])})["outputs"]
+        assert np.any(np.abs(after - before)[0, 0] > 1e-6) == changes
 
 
 def test_a_causal_encoder_refuses_a_right_context():
