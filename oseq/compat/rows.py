@@ -56,6 +56,13 @@ class Nested:
 
 
 @dataclasses.dataclass(frozen=True)
+class Spread:
+    """A dict whose keys stand beside it in oseq, among those of the class."""
+
+    keys: Mapping[str, Row]
+
+
+@dataclasses.dataclass(frozen=True)
 class By:
     """What takes more than a row.
 
@@ -68,7 +75,7 @@ class By:
     accepts: Any = None
 
 
-Row = Same | Renamed | Dropped | Only | Class | ParamsOf | Nested | By
+Row = Same | Renamed | Dropped | Only | Class | ParamsOf | Nested | Spread | By
 SAME, CLASS, PARAMS = Same(), Class(), ParamsOf()
 
 

@@ -10,7 +10,12 @@ from typing import Any
 
 from oseq.compat.section import Section
 
-_TRANSFORMER = "open_seq2seq.decoders.TransformerDecoder"
+# Decoders that put S before a target themselves: its first token is a label, too.
+_SHIFTING = (
+    "TransformerDecoder",
+    "ListenAttendSpellDecoder",
+    "JointCTCAttentionDecoder",
+)
 # Encoders whose table a decoder with shared_embed takes over.
 _LENDERS = ("ConvS2SEncoder", "TransformerEncoder")
 _SCALINGS = {"backoff": "Backoff", "logmax": "LogMax"}
@@ -51,7 +56,7 @@ def component_dtype(section: Section, key: str, value: Any) -> None:
 
 
 def _is_ours(section: Section) -> bool:
-    return section.path in ("data_layer_params", "loss_params")
+    return section.path.split("/")[0] in ("data_layer_params", "loss_params")
 
 
 def _dtype_name(value: Any) -> str:
@@ -231,7 +236,7 @@ def norm_regularizer(section: Section, key: str, value: Any) -> None:
 
 def offset_target(section: Section, key: str, value: Any) -> None:
     decoder = section.name(section.root.get("decoder"))
-    if value or decoder == _TRANSFORMER:
+    if value or decoder.rpartition(".")[2] in _SHIFTING:
         section.note(key, "dropped; a target is always the token that comes next")
     else:
         section.refuse(key, "False: this decoder would be taught to copy its input")

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
 from oseq.compat.symbols import Symbol, name_of
+from oseq.config.merging import holds
 
 
 class Log(Protocol):
@@ -34,6 +35,7 @@ class Section:
       native_root: the native ones.
       target: dotted path of the class whose keys these are.
       defaults: keys that the old file leaves out.
+      place: path of the dict that the native keys go into; None: the same.
     """
 
     path: str
@@ -45,6 +47,7 @@ class Section:
     log: Log
     target: str = ""
     defaults: Collection[str] = ()
+    place: str | None = None
 
     def put(self, path: str, value: Any) -> None:
         """Sets a native value: beside the key, or under "/" anywhere in the params."""
@@ -57,6 +60,11 @@ class Section:
     def put_class(self, key: str, name: str, params: Mapping[str, Any]) -> None:
         """Sets the counterpart of an old class, by its name, and its params."""
         self.log.translate_class(self, key, Symbol(name), params)
+
+    def holds(self, path: str) -> bool:
+        """Returns whether ``put`` has set that path."""
+        place = self.native_root if path.startswith("/") else self.native
+        return holds(place, path.strip("/").split("/"))
 
     def retarget(self, target: str) -> None:
         """Makes another class the counterpart of the one whose keys these are."""
@@ -72,6 +80,11 @@ class Section:
 
     def at(self, key: str) -> str:
         return f"{self.path}/{key}" if self.path else key
+
+    def native_path(self, to: str) -> str:
+        """Returns where ``put`` sets what it is given for that path."""
+        place = self.path if self.place is None else self.place
+        return to[1:] if to.startswith("/") else f"{place}/{to}".strip("/")
 
     @property
     def data_in_tokens(self) -> bool:

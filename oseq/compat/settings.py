@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from oseq.compat.experiment import EXPERIMENT
-from oseq.compat.rows import Class, Nested, ParamsOf, Row, Same
+from oseq.compat.rows import Class, Nested, ParamsOf, Row, Same, Spread
 from oseq.compat.symbols import name_of
 from oseq.compat.tables import COUNTERPARTS
 from oseq.compat.translation import OldConfig
@@ -55,7 +55,7 @@ def _row(old: Mapping[str, Any], keys: Sequence[str]) -> Row | None:
     table: Mapping[str, Row] = EXPERIMENT
     for name in keys[:-1]:
         row = table.get(name)
-        if isinstance(row, Nested):
+        if isinstance(row, Nested | Spread):
             table = row.keys
         elif isinstance(row, ParamsOf):
             named = old.get(name.removesuffix("_params"))

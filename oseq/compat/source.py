@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from oseq.compat.lambdas import source_of_lambda
 from oseq.config.config import MODES, Config
 from oseq.config.dotted import dotted_name, import_dotted
 from oseq.config.params import ConfigError
@@ -20,8 +21,8 @@ def to_source(config: Config, docstring: str) -> str:
     """Returns a file that loads as ``config`` does, without its overrides.
 
     Args:
-      config: of values that can be written: numbers, strings, lists, dicts, and
-        classes and functions that can be imported.
+      config: of values that can be written: numbers, strings, lists, dicts, classes
+        and functions that can be imported, and lambdas of TensorFlow's functions.
       docstring: one line.
 
     Raises:
@@ -109,6 +110,9 @@ class _Writer:
         return line if _fits(line, taken) else _lines(brackets, items, depth)
 
     def _name(self, value: Any, path: str) -> str:
+        if source := source_of_lambda(value):
+            self._modules.add("tensorflow")
+            return source
         name = dotted_name(value) if callable(value) else None
         if name is None:
             self.problems.append(

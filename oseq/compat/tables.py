@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from oseq.compat import text2text, values
+from oseq.compat import speech2text, text2text, values
 from oseq.compat.rows import Counterpart
 
-MODELS = {"open_seq2seq.models.Text2Text": "oseq.models.Text2Text"}
+MODELS = {
+    "open_seq2seq.models.Text2Text": "oseq.models.Text2Text",
+    "open_seq2seq.models.Speech2Text": "oseq.models.Speech2Text",
+}
 FUNCTIONS: Mapping[str, str] = values.FUNCTIONS
 
 COUNTERPARTS: Mapping[str, Counterpart] = {
@@ -15,6 +18,10 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
     **text2text.DECODERS,
     **text2text.LOSSES,
     **text2text.DATA_LAYERS,
+    **speech2text.ENCODERS,
+    **speech2text.DECODERS,
+    **speech2text.LOSSES,
+    **speech2text.DATA_LAYERS,
     **values.CELLS,
     **values.INITIALIZERS,
     **values.REGULARIZERS,
@@ -25,19 +32,7 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
 # What OpenSeq2Seq has besides: named in messages by what it is for. A later family's
 # rows replace its line here.
 _AREAS = {
-    "speech recognition": (
-        "Speech2Text",
-        "Speech2TextDataLayer",
-        "DeepSpeech2Encoder",
-        "TDNNEncoder",
-        "ListenAttendSpellEncoder",
-        "ListenAttendSpellDecoder",
-        "FullyConnectedCTCDecoder",
-        "FullyConnectedTimeDecoder",
-        "JointCTCAttentionDecoder",
-        "CTCLoss",
-        "MultiTaskCTCEntropyLoss",
-    ),
+    "speech recognition": ("FullyConnectedTimeDecoder",),
     "speech commands": (
         "SpeechCommandsDataLayer",
         "FullyConnectedSCDecoder",

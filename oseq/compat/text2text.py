@@ -18,10 +18,10 @@ from oseq.compat.rows import (
     Row,
 )
 
-_INJECTED = Dropped("it follows from the data")
+INJECTED = Dropped("it follows from the data")
 _BATCH = Dropped("it follows from batch_size_per_gpu")
-_DEAD = Dropped("it was never read")
-_LAYOUT = Dropped("it was about memory, not about numbers")
+DEAD = Dropped("it was never read")
+LAYOUT = Dropped("it was about memory, not about numbers")
 _DTYPE = By(rules.component_dtype)
 _PAD_VOCAB = By(rules.pad_vocab)
 _BEAM: dict[str, Row] = {
@@ -35,7 +35,7 @@ _SYMBOLS: dict[str, Row] = {
     "PAD_SYMBOL": Only(0, "the id of PAD is 0 in oseq"),
     "EOS_ID": Only(1, "the id of EOS is 1 in oseq"),
 }
-_COMPONENT: dict[str, Row] = {
+COMPONENT: dict[str, Row] = {
     "regularizer": CLASS,
     "regularizer_params": PARAMS,
     "initializer": CLASS,
@@ -58,22 +58,22 @@ _TRANSFORMER: dict[str, Row] = {
             "center_scale": By(rules.center_scale),
             "regularizer": _NORM_REGULARIZER,
             "regularizer_params": _NORM_REGULARIZER,
-            "data_format": _LAYOUT,
+            "data_format": LAYOUT,
         }
     ),
-    **_COMPONENT,
+    **COMPONENT,
 }
 _RNN: dict[str, Row] = {
     "core_cell": CLASS,
     "core_cell_params": PARAMS,
-    "time_major": _LAYOUT,
-    "use_swap_memory": _LAYOUT,
-    "proj_size": _DEAD,
-    "num_groups": _DEAD,
-    **_COMPONENT,
+    "time_major": LAYOUT,
+    "use_swap_memory": LAYOUT,
+    "proj_size": DEAD,
+    "num_groups": DEAD,
+    **COMPONENT,
 }
 _RNN_ENCODER: dict[str, Row] = {
-    "src_vocab_size": _INJECTED,
+    "src_vocab_size": INJECTED,
     "src_emb_size": SAME,
     "encoder_layers": SAME,
     "encoder_use_skip_connections": SAME,
@@ -91,7 +91,7 @@ _CONVS2S: dict[str, Row] = {
     "normalization_type": SAME,
     "scaling_factor": SAME,
     "init_var": SAME,
-    **_COMPONENT,
+    **COMPONENT,
 }
 
 ENCODERS: Mapping[str, Counterpart] = {
@@ -113,7 +113,7 @@ ENCODERS: Mapping[str, Counterpart] = {
     "open_seq2seq.encoders.GNMTLikeEncoderWithEmbedding_cuDNN": Counterpart(
         "oseq.encoders.GNMTLikeEncoderWithEmbedding",
         {
-            "src_vocab_size": _INJECTED,
+            "src_vocab_size": INJECTED,
             "src_emb_size": SAME,
             "encoder_layers": SAME,
             "encoder_cell_type": By(rules.cell_type, str),
@@ -121,13 +121,13 @@ ENCODERS: Mapping[str, Counterpart] = {
             "encoder_dp_output_keep_prob": Dropped(
                 "cuDNN drops between the layers of a stack, and each was a stack of one"
             ),
-            **_COMPONENT,
+            **COMPONENT,
         },
     ),
     "open_seq2seq.encoders.ConvS2SEncoder": Counterpart(
         "oseq.encoders.ConvS2SEncoder",
         {
-            "src_vocab_size": _INJECTED,
+            "src_vocab_size": INJECTED,
             "src_emb_size": SAME,
             "encoder_layers": By(rules.layers_of_convolutions),
             "att_layer_num": SAME,
@@ -138,7 +138,7 @@ ENCODERS: Mapping[str, Counterpart] = {
     "open_seq2seq.encoders.TransformerEncoder": Counterpart(
         "oseq.encoders.TransformerEncoder",
         {
-            "src_vocab_size": _INJECTED,
+            "src_vocab_size": INJECTED,
             "encoder_layers": SAME,
             "remove_padding": SAME,
             "pad_embeddings_2_eight": _PAD_VOCAB,
@@ -150,7 +150,7 @@ ENCODERS: Mapping[str, Counterpart] = {
 _OF_ATTENTION = By(rules.of_attention)
 _RNN_DECODER: dict[str, Row] = {
     "batch_size": _BATCH,
-    "tgt_vocab_size": _INJECTED,
+    "tgt_vocab_size": INJECTED,
     "tgt_emb_size": SAME,
     "attention_layer_size": SAME,
     "attention_type": SAME,
@@ -190,7 +190,7 @@ DECODERS: Mapping[str, Counterpart] = {
         "oseq.decoders.ConvS2SDecoder",
         {
             "batch_size": _BATCH,
-            "tgt_vocab_size": _INJECTED,
+            "tgt_vocab_size": INJECTED,
             "tgt_emb_size": SAME,
             "shared_embed": By(rules.shared_embed),
             "decoder_layers": By(rules.layers_of_convolutions),
@@ -206,7 +206,7 @@ DECODERS: Mapping[str, Counterpart] = {
         "oseq.decoders.TransformerDecoder",
         {
             "batch_size": _BATCH,
-            "tgt_vocab_size": _INJECTED,
+            "tgt_vocab_size": INJECTED,
             "num_hidden_layers": SAME,
             **_BEAM,
             **_SYMBOLS,
@@ -217,10 +217,10 @@ DECODERS: Mapping[str, Counterpart] = {
 
 _LOSS: dict[str, Row] = {
     "batch_size": _BATCH,
-    "tgt_vocab_size": _INJECTED,
+    "tgt_vocab_size": INJECTED,
     "dtype": _DTYPE,
 }
-_SEQUENCE_LOSS: dict[str, Row] = {
+SEQUENCE_LOSS: dict[str, Row] = {
     "offset_target_by_one": By(rules.offset_target),
     "average_across_timestep": SAME,
     "do_mask": SAME,
@@ -229,11 +229,11 @@ _SEQUENCE_LOSS: dict[str, Row] = {
 
 LOSSES: Mapping[str, Counterpart] = {
     "open_seq2seq.losses.BasicSequenceLoss": Counterpart(
-        "oseq.losses.BasicSequenceLoss", _SEQUENCE_LOSS
+        "oseq.losses.BasicSequenceLoss", SEQUENCE_LOSS
     ),
     "open_seq2seq.losses.CrossEntropyWithSmoothing": Counterpart(
         "oseq.losses.CrossEntropyWithSmoothing",
-        {"label_smoothing": SAME, **_SEQUENCE_LOSS},
+        {"label_smoothing": SAME, **SEQUENCE_LOSS},
     ),
     "open_seq2seq.losses.PaddedCrossEntropyLossWithSmoothing": Counterpart(
         "oseq.losses.PaddedCrossEntropyLossWithSmoothing",
@@ -241,7 +241,7 @@ LOSSES: Mapping[str, Counterpart] = {
     ),
 }
 
-_DATA: dict[str, Row] = {
+DATA: dict[str, Row] = {
     "mode": Dropped("it follows from --mode"),
     "batch_size": _BATCH,
     "interactive": Dropped("it follows from --mode"),
@@ -271,7 +271,7 @@ DATA_LAYERS: Mapping[str, Counterpart] = {
             "shuffle_buffer_size": Dropped("all lines are shuffled"),
             "special_tokens_already_in_vocab": SAME,
             "use_start_token": SAME,
-            **_DATA,
+            **DATA,
         },
         defaults={"use_start_token": True},
     ),
@@ -288,7 +288,7 @@ DATA_LAYERS: Mapping[str, Counterpart] = {
             "num_cpu_cores": Dropped("all records are read at once"),
             "pad_data_to_eight": SAME,
             "batch_in_tokens": Dropped("see batch_size_per_gpu"),
-            **_DATA,
+            **DATA,
         },
     ),
 }

@@ -90,7 +90,7 @@ def _summary(reports: Mapping[str | None, Report], used: Collection[str]) -> Rep
 
 def _in_order(params: dict[str, Any]) -> dict[str, Any]:
     """Returns params for a reader: what belongs to a class stands below it."""
-    below = {"decoder": ("share_embeddings", "search_params")}
+    below = {"decoder": ("share_embeddings", "search", "search_params")}
     ordered: dict[str, Any] = {}
     late = {f"{name}_params" for name in _NAMED_BY_MODES} | {*below["decoder"]}
     for key in [*(each for each in params if each not in late), *params]:

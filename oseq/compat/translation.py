@@ -8,6 +8,8 @@ import inspect
 from collections.abc import Collection, Mapping
 from typing import Any
 
+import numpy as np
+
 from oseq.compat.experiment import DEFAULTS, EXPERIMENT
 from oseq.compat.rows import (
     By,
@@ -20,6 +22,7 @@ from oseq.compat.rows import (
     Renamed,
     Row,
     Same,
+    Spread,
 )
 from oseq.compat.section import Section
 from oseq.compat.symbols import Derived, Symbol, name_of
@@ -120,9 +123,10 @@ class Translation:
             native=inner,
             target=counterpart.target,
             defaults=missing,
+            place=None,
         )
-        if counterpart.sets:
-            section.note(key, f"{old!r} implies {self._set(inside, counterpart)}")
+        if implied := self._set(inside, counterpart):
+            section.note(key, f"{old!r} implies {implied}")
         self._translate(inside, counterpart.keys)
         if inside.target != old:
             section.note(key, f"{old!r} -> {inside.target}")
@@ -131,13 +135,13 @@ class Translation:
             section.native[f"{key}_params"] = inner
 
     def _set(self, inside: Section, counterpart: Counterpart) -> str:
-        """Sets what comes with a class, before its params; returns that in words."""
+        """Sets what comes with a class, but for what the file says; tells it."""
+        implied = []
         for path, value in counterpart.sets.items():
-            inside.put(path, value)
-        return ", ".join(
-            f"{self._native_path(inside, path)}: {value!r}"
-            for path, value in counterpart.sets.items()
-        )
+            if path not in inside.old and not inside.holds(path):
+                inside.put(path, value)
+                implied.append(f"{inside.native_path(path)}: {value!r}")
+        return ", ".join(implied)
 
     def _translate(self, section: Section, table: Mapping[str, Row]) -> None:
         for key, value in section.old.items():
@@ -156,7 +160,7 @@ class Translation:
                 section.put(key, self._value(section, key, value))
             case Renamed(to):
                 section.put(to, self._value(section, key, value))
-                section.note(key, f"-> {self._native_path(section, to)}")
+                section.note(key, f"-> {section.native_path(to)}")
             case Dropped(why):
                 section.note(key, f"dropped; {why}")
             case Only(expected, why) if value == expected or value is None:
@@ -171,7 +175,7 @@ class Translation:
                     self.translate_class(section, key, value, params)
             case ParamsOf():
                 self._check_params(section, key, value)
-            case Nested() if not _is_dict(value):
+            case Nested() | Spread() if not _is_dict(value):
                 section.refuse(key, f"expected a dict, got {value!r}")
             case Nested(keys):
                 inner: dict[str, Any] = {}
@@ -181,9 +185,19 @@ class Translation:
                     old=value or {},
                     native=inner,
                     defaults=(),
+                    place=None,
                 )
                 self._translate(inside, keys)
                 section.put(key, inner)
+            case Spread(keys):
+                spread = dataclasses.replace(
+                    section,
+                    path=section.at(key),
+                    old=value or {},
+                    defaults=(),
+                    place=section.native_path(""),
+                )
+                self._translate(spread, keys)
             case By(_, accepts) if not accepts_value(accepts, value):
                 section.refuse(key, f"expected {describe(accepts)}, got {value!r}")
             case By(rule):
@@ -229,6 +243,8 @@ class Translation:
         """Returns a value with the symbols in it replaced."""
         if isinstance(value, enum.Enum):
             return value.value
+        if isinstance(value, np.ndarray | np.generic):
+            return value.tolist()
         if isinstance(value, Mapping):
             return {
                 name: self._value(section, f"{key}/{name}", each, quiet)
@@ -247,10 +263,6 @@ class Translation:
         if not quiet:
             section.refuse(key, without_counterpart(value))
         return value
-
-    @staticmethod
-    def _native_path(section: Section, to: str) -> str:
-        return to[1:] if to.startswith("/") else section.at(to)
 
     def _add(self, lines: list[str], path: str, text: str) -> None:
         """Adds a line under the dict of the file, or the flag, that sets the key."""

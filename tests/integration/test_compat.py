@@ -12,10 +12,18 @@ import tensorflow as tf
 from oseq.compat import __main__ as converter
 from oseq.compat.load import load_old_config
 from oseq.config.loader import load_config
+from oseq.ngram.arpa import write_arpa
+from oseq.ngram.estimate import estimate
 from tests.integration import toy
+from tests.integration.toy_speech import write_speech
+from tests.unit.compat.old import comparable
 
 OLD_CONFIGS = Path(__file__).parent / "old_configs"
-CONFIGS = sorted(path for path in OLD_CONFIGS.glob("*.py") if path.stem != "old_toy")
+CONFIGS = sorted(
+    path for path in OLD_CONFIGS.glob("*.py") if not path.stem.startswith("old_")
+)
+TEXT = [path for path in CONFIGS if not path.stem.startswith("speech_")]
+SPEECH = [path for path in CONFIGS if path.stem.startswith("speech_")]
 
 
 @pytest.fixture
@@ -59,6 +67,15 @@ def _record(source: list[int], target: list[int]) -> bytes:
     return example.SerializeToString()
 
 
+@pytest.fixture
+def speech(workplace: Path) -> Path:
+    """Utterances and the words in them as every config of speech wants them."""
+    write_speech(workplace / "speech", train=4, valid=2)
+    words = [["bad", "ebb"], ["abc", "dab"], ["cede"]]
+    write_arpa(estimate(words, 2), "speech/words.arpa")
+    return workplace
+
+
 def _convert(old: Path, new: Path) -> str:
     """Runs ``python -m oseq.compat old > new``; returns what it says."""
     out, err = io.StringIO(), io.StringIO()
@@ -68,9 +85,24 @@ def _convert(old: Path, new: Path) -> str:
     return err.getvalue()
 
 
-@pytest.mark.parametrize("old", CONFIGS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("old", TEXT, ids=lambda path: path.stem)
 def test_an_old_file_and_its_native_form_train_evaluate_and_infer_alike(data, old):
-    new = data / "new.py"
+    of_old = _run_both(old, data / "new.py")
+
+    assert {"BLEU", "chrF"} <= toy.metrics(of_old).keys()
+    assert len(Path("out.txt").read_text().splitlines()) == 20
+
+
+@pytest.mark.parametrize("old", SPEECH, ids=lambda path: path.stem)
+def test_an_old_file_for_speech_and_its_native_form_do_so(speech, old):
+    of_old = _run_both(old, speech / "new.py")
+
+    assert "WER" in of_old.err
+    assert len(Path("out.txt").read_text().splitlines()) == 2
+
+
+def _run_both(old: Path, new: Path) -> toy.Outcome:
+    """Checks that a file in its native form does the same; returns what it did."""
     notes = _convert(old, new)
 
     of_old = toy.succeed("--mode=train_eval", config=old)
@@ -79,21 +111,23 @@ def test_an_old_file_and_its_native_form_train_evaluate_and_infer_alike(data, ol
 
     assert 1 in toy.losses(of_old)
     assert toy.losses(of_new) == toy.losses(of_old)
-    assert {"BLEU", "chrF"} <= toy.metrics(of_old).keys()
     toy.assert_same_state(toy.newest("again"), toy.newest("run"))
-    assert len(Path("out.txt").read_text().splitlines()) == 20
     lines = [line for line in notes.splitlines() if line]
     assert [line for line in lines if f"compat: {line}" not in of_old.err] == []
     assert "compat: " not in of_new.err
+    of_files = load_config(new), load_old_config(old).config
     for mode in ("train", "eval", "infer"):
-        assert load_config(new).params(mode) == load_old_config(old).config.params(mode)
+        params, others = (comparable(each.params(mode)) for each in of_files)
+        assert params == others
+    return of_old
 
 
 def test_the_converter_refuses_what_it_cannot_write(tmp_path, capsys):
     old = tmp_path / "old.py"
     old.write_text(
         "from open_seq2seq.models import Text2Text as base_model\n"
-        "base_params = {'lr_policy': lambda global_step: 0.1}\n"
+        "def policy(global_step): return 0.1\n"
+        "base_params = {'lr_policy': policy}\n"
     )
 
     assert converter.main([str(old)]) == 2
@@ -127,14 +161,14 @@ def test_the_converter_says_what_is_wrong(tmp_path, capsys, text, message):
 def test_the_command_line_lists_everything_without_a_counterpart(tmp_path):
     old = tmp_path / "old.py"
     old.write_text(
-        "from open_seq2seq.models import Speech2Text as base_model\n"
+        "from open_seq2seq.models import Image2Label as base_model\n"
         "base_params = {'hooks': [type], 'max_setps': 3}\n"
     )
 
     outcome = toy.oseq(config=old)
 
     assert outcome.code == 2
-    assert "Speech2Text has no counterpart yet" in outcome.err
+    assert "Image2Label has no counterpart yet (images)" in outcome.err
     assert "base_params/hooks: session hooks cannot run" in outcome.err
     assert "base_params/max_setps: unknown key; did you mean max_steps?" in outcome.err
     assert "Traceback" not in outcome.err

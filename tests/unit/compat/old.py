@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from oseq.compat.lambdas import source_of_lambda
 from oseq.compat.load import Translated, load_old_config
 from oseq.config.overrides import parse_overrides
 
@@ -28,3 +31,10 @@ def load(folder: Path, text: str, *arguments: str) -> Translated:
     file = folder / "old.py"
     file.write_text(IMPORTS + textwrap.dedent(text))
     return load_old_config(file, parse_overrides(arguments))
+
+
+def comparable(value: Any) -> Any:
+    """Returns params that compare: lambdas of two files are two objects."""
+    if isinstance(value, Mapping):
+        return {key: comparable(each) for key, each in value.items()}
+    return source_of_lambda(value) or value

@@ -63,37 +63,36 @@ def test_all_that_has_no_counterpart_is_named_at_once(tmp_path):
         load(
             tmp_path,
             """
-            from open_seq2seq.models import Speech2Text
-            from open_seq2seq.encoders import TDNNEncoder
-            from open_seq2seq.decoders import FullyConnectedCTCDecoder
-            from open_seq2seq.losses import CTCLoss
-            from open_seq2seq.data import Speech2TextDataLayer
-            base_model = Speech2Text
+            from open_seq2seq.models import Image2Label
+            from open_seq2seq.encoders import ResNetEncoder
+            from open_seq2seq.decoders import FullyConnectedDecoder
+            from open_seq2seq.losses import CrossEntropyLoss
+            from open_seq2seq.data import ImagenetDataLayer
+            base_model = Image2Label
             base_params = dict(
-                encoder=TDNNEncoder, encoder_params={"activation_fn": tf.nn.relu},
-                decoder=FullyConnectedCTCDecoder, loss=CTCLoss, use_trt=True,
+                encoder=ResNetEncoder, encoder_params={"resnet_size": 50},
+                decoder=FullyConnectedDecoder, loss=CrossEntropyLoss, use_trt=True,
                 initializer=tf.contrib.layers.unknown_initializer,
                 no_such_key=1)
-            train_params = dict(data_layer=Speech2TextDataLayer)
+            train_params = dict(data_layer=ImagenetDataLayer)
             """,
         )
 
     assert error.value.problems == [
         f"{tmp_path}/old.py is OpenSeq2Seq's; of what it says this has no counterpart:",
-        "base_model: open_seq2seq.models.Speech2Text has no counterpart yet "
-        "(speech recognition)",
-        "base_params/encoder: open_seq2seq.encoders.TDNNEncoder has no counterpart yet "
-        "(speech recognition)",
-        "base_params/decoder: open_seq2seq.decoders.FullyConnectedCTCDecoder has no "
-        "counterpart yet (speech recognition)",
-        "base_params/loss: open_seq2seq.losses.CTCLoss has no counterpart yet "
-        "(speech recognition)",
+        "base_model: open_seq2seq.models.Image2Label has no counterpart yet (images)",
+        "base_params/encoder: open_seq2seq.encoders.ResNetEncoder has no counterpart "
+        "yet (images)",
+        "base_params/decoder: open_seq2seq.decoders.FullyConnectedDecoder has no "
+        "counterpart yet (images)",
+        "base_params/loss: open_seq2seq.losses.CrossEntropyLoss has no counterpart "
+        "yet (images)",
         "base_params/use_trt: True, but oseq does not use TensorRT; see --mode=export",
         "base_params/initializer: tf.contrib.layers.unknown_initializer has no "
         "counterpart yet",
         "base_params/no_such_key: unknown key",
-        "train_params/data_layer: open_seq2seq.data.Speech2TextDataLayer has no "
-        "counterpart yet (speech recognition)",
+        "train_params/data_layer: open_seq2seq.data.ImagenetDataLayer has no "
+        "counterpart yet (images)",
     ]
 
 

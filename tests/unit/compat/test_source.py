@@ -75,7 +75,7 @@ def test_values_without_a_path_are_refused_with_their_keys():
         return 1.0
 
     with pytest.raises(ConfigError) as error:
-        to_source(config(lr_policy=policy, nested={"x": [lambda: 0]}), "A config.")
+        to_source(config(lr_policy=policy, nested={"x": [lambda: policy]}), "A config.")
 
     first, second = error.value.problems
     assert first.startswith("base_params/lr_policy: <function")

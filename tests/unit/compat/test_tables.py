@@ -9,13 +9,22 @@ from typing import Any
 
 import pytest
 
+from oseq.compat import speech2text, text2text
 from oseq.compat.experiment import EXPERIMENT
 from oseq.compat.load import load_old_config
 from oseq.compat.modules import old_modules
-from oseq.compat.rows import Class, Counterpart, Nested, ParamsOf, Renamed, Row, Same
+from oseq.compat.rows import (
+    Class,
+    Counterpart,
+    Nested,
+    ParamsOf,
+    Renamed,
+    Row,
+    Same,
+    Spread,
+)
 from oseq.compat.symbols import name_of
 from oseq.compat.tables import COUNTERPARTS, FUNCTIONS, MODELS, NOT_YET
-from oseq.compat.text2text import DATA_LAYERS, DECODERS, ENCODERS, LOSSES
 from oseq.config.dotted import import_dotted
 from oseq.config.experiment import Experiment
 from oseq.config.loader import make_importable, run_python
@@ -23,10 +32,24 @@ from oseq.config.merging import merge
 from oseq.config.params import schema_of
 from oseq.models import Text2Text
 from oseq.optimizers.factory import resolve_optimizer
+from tests.unit.compat.old import comparable
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 OLD_CONFIGS = REPOSITORY / "tests" / "integration" / "old_configs"
-TEXT2TEXT = {**ENCODERS, **DECODERS, **LOSSES, **DATA_LAYERS}
+CONFIGS = [
+    file for file in OLD_CONFIGS.glob("*.py") if not file.stem.startswith("old_")
+]
+PARTS = {
+    name: counterpart
+    for tables in (text2text, speech2text)
+    for table in (
+        tables.ENCODERS,
+        tables.DECODERS,
+        tables.LOSSES,
+        tables.DATA_LAYERS,
+    )
+    for name, counterpart in table.items()
+}
 
 
 def native(counterpart: Counterpart) -> Any:
@@ -41,6 +64,8 @@ def native_keys(table: Mapping[str, Row]) -> Iterator[str]:
             yield key
         elif isinstance(row, Renamed) and not row.to.startswith("/"):
             yield row.to
+        elif isinstance(row, Spread):
+            yield from native_keys(row.keys)
 
 
 @pytest.mark.parametrize("name", COUNTERPARTS)
@@ -54,21 +79,23 @@ def test_counterparts_have_the_keys_that_rows_promise(name):
 
 
 def test_an_experiment_has_the_keys_that_rows_promise():
-    assert set(native_keys(EXPERIMENT)) <= set(schema_of(Experiment(Text2Text)))
+    for model in map(import_dotted, MODELS.values()):
+        assert set(native_keys(EXPERIMENT)) <= set(schema_of(Experiment(model)))
 
 
 def test_settings_that_come_with_a_class_exist():
-    keys = set(schema_of(Experiment(Text2Text))) | {"epsilon", "forget_bias"}
+    of_experiment = set(schema_of(Experiment(Text2Text)))
 
-    paths = [path for each in COUNTERPARTS.values() for path in each.sets]
-    paths += [
-        row.to
-        for each in COUNTERPARTS.values()
-        for row in each.keys.values()
-        if isinstance(row, Renamed) and row.to.startswith("/")
-    ]
-
-    assert {path.strip("/").split("/")[0] for path in paths} <= keys
+    for each in COUNTERPARTS.values():
+        keys = set(schema_of(native(each)))
+        paths = [
+            row.to
+            for _, row in rows_of(each.keys)
+            if isinstance(row, Renamed) and row.to.startswith("/")
+        ]
+        for path in (*paths, *each.sets):
+            first = path.strip("/").split("/")[0]
+            assert first in (of_experiment if path.startswith("/") else keys)
 
 
 def test_functions_and_models_exist():
@@ -91,37 +118,53 @@ def old_dicts(file: Path) -> Iterator[dict[str, Any]]:
         yield merge(content["base_params"], content.get(f"{mode}_params", {}), mode, [])
 
 
+def rows_of(table: Mapping[str, Row], path: str = "") -> Iterator[tuple[str, Row]]:
+    """Yields the path and the row of every key, also of dicts in dicts."""
+    for key, row in table.items():
+        yield path + key, row
+        if isinstance(row, Nested | Spread):
+            yield from rows_of(row.keys, f"{path}{key}/")
+
+
 def keys_used(params: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yields (class, key) of the classes in old params."""
+    """Yields (class, path of a key) of the classes in old params."""
     for key, value in params.items():
         name = name_of(value)
-        if name in TEXT2TEXT:
-            yield from ((name, each) for each in params.get(f"{key}_params", {}))
+        if name in PARTS:
+            inner = params.get(f"{key}_params", {})
+            yield from ((name, path) for path in paths_in(inner))
+            yield from keys_used(inner)
+
+
+def paths_in(params: Mapping[str, Any], path: str = "") -> Iterator[str]:
+    for key, value in params.items():
+        yield path + key
+        if isinstance(value, Mapping):
+            yield from paths_in(value, f"{path}{key}/")
 
 
 @pytest.fixture(scope="module")
 def used() -> set[tuple[str, str]]:
     """What the configs of the integration tests say; "" is the experiment."""
     found = {("", "gpu_ids")}  # not on machines without GPUs: test_translate has it
-    for file in OLD_CONFIGS.glob("*.py"):
-        if file.name != "old_toy.py":
-            for params in old_dicts(file):
-                found |= set(keys_used(params)) | {("", key) for key in params}
+    for file in CONFIGS:
+        for params in old_dicts(file):
+            found |= set(keys_used(params)) | {("", key) for key in params}
     return found
 
 
-@pytest.mark.parametrize("name", TEXT2TEXT)
+@pytest.mark.parametrize("name", PARTS)
 def test_an_old_config_that_runs_has_every_key_of_its_classes(name, used):
-    assert {key for key in TEXT2TEXT[name].keys if (name, key) not in used} == set()
+    paths = {path for path, _ in rows_of(PARTS[name].keys)}
+
+    assert {path for path in paths if (name, path) not in used} == set()
 
 
 def test_an_old_config_that_runs_has_every_key_of_an_experiment(used):
     assert {key for key in EXPERIMENT if ("", key) not in used} == set()
 
 
-@pytest.mark.parametrize(
-    "file", [file for file in OLD_CONFIGS.glob("*.py") if file.name != "old_toy.py"]
-)
+@pytest.mark.parametrize("file", CONFIGS, ids=lambda file: file.stem)
 def test_each_mode_is_what_its_dicts_say_together(file, tmp_path):
     """Nothing of the base is left over in a mode that would not have it by itself."""
     flat = tmp_path / file.name
@@ -140,7 +183,8 @@ base_params = {}
     config, one_by_one = (load_old_config(each).config for each in (file, flat))
 
     for mode in ("train", "eval", "infer"):
-        assert config.params(mode) == one_by_one.params(mode)
+        params, others = (each.params(mode) for each in (config, one_by_one))
+        assert comparable(params) == comparable(others)
 
 
 def page() -> str:
@@ -152,40 +196,33 @@ def test_the_page_names_every_counterpart(name):
     assert f"`{name.removeprefix('open_seq2seq.')}`" in page()
 
 
-def rules() -> set[str]:
+def changing_keys() -> set[str]:
     tables = [EXPERIMENT, *(each.keys for each in COUNTERPARTS.values())]
     return {
-        key
+        path.rpartition("/")[2]
         for table in tables
-        for key, row in table.items()
+        for path, row in rows_of(table)
         if not isinstance(row, Same | Class | ParamsOf)
     }
 
 
-@pytest.mark.parametrize("key", sorted(rules()))
+@pytest.mark.parametrize("key", sorted(changing_keys()))
 def test_the_page_names_every_key_that_changes(key):
     assert f"`{key}`" in page()
 
 
 def test_rules_are_used():
-    from oseq.compat import rules as module
+    from oseq.compat import rules, speech_rules
     from oseq.compat.rows import By
 
+    modules = (rules, speech_rules)
     tables = [EXPERIMENT, *(each.keys for each in COUNTERPARTS.values())]
-    tables += [
-        row.keys
-        for table in tables
-        for row in table.values()
-        if isinstance(row, Nested)
-    ]
     used = {
-        row.rule.__name__
-        for table in tables
-        for row in table.values()
-        if isinstance(row, By)
+        row.rule for table in tables for _, row in rows_of(table) if isinstance(row, By)
     }
     public = {
-        name
+        each
+        for module in modules
         for name, each in inspect.getmembers(module, inspect.isfunction)
         if each.__module__ == module.__name__ and not name.startswith("_")
     }
