@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
+import logging
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,6 +26,7 @@ from oseq.training.decoding import (
     with_progress,
 )
 
+_log = logging.getLogger(__name__)
 LOSS_METRICS = ("loss", "perplexity")
 
 
@@ -99,7 +101,15 @@ class Evaluator:
         gathered = self._worker.gather_objects((dict(losses), results))
         by_id = {result.id: result for _, part in gathered for result in part}
         ordered = [by_id[identity] for identity in sorted(by_id)]
-        metrics = _means([part for part, _ in gathered])
+        totals = _sums([part for part, _ in gathered])
+        if totals.get("num_impossible") and self._worker.is_chief:
+            _log.warning(
+                "%d of %d transcripts have too many symbols for the frames that the "
+                "encoder makes of their speech: they have no part in the CTC loss",
+                totals["num_impossible"],
+                len(ordered),
+            )
+        metrics = _means(totals)
         return Evaluation(metrics | self._model.evaluate(ordered), ordered)
 
     def sample(self, num_examples: int) -> list[Result]:
@@ -129,16 +139,20 @@ class Evaluator:
         ]
 
 
-def _means(losses_of_workers: Sequence[Mapping[str, list[float]]]) -> dict[str, float]:
-    """Returns the loss per target and, where the loss tells it, the perplexity."""
+def _sums(losses_of_workers: Sequence[Mapping[str, list[float]]]) -> dict[str, float]:
+    """Returns what losses and their parts add up to."""
     names = {name for losses in losses_of_workers for name in losses}
-    sums = {
+    return {
         # Not sum(), whose rounding follows the order: who had which batch.
         name: math.fsum(
             value for losses in losses_of_workers for value in losses.get(name, ())
         )
         for name in names
     }
+
+
+def _means(sums: Mapping[str, float]) -> dict[str, float]:
+    """Returns the loss per target and, where the loss tells it, the perplexity."""
     if not sums.get("weight"):
         return {"loss": float("nan")}
     metrics = {"loss": sums["total"] / sums["weight"]}

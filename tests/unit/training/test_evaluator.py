@@ -59,6 +59,24 @@ def test_the_loss_is_the_mean_over_all_targets_without_dropout():
     assert evaluator.evaluate().metrics == metrics
 
 
+class ImpossibleModel(TinyModel):
+    """Finds one label of each batch impossible."""
+
+    def compute_loss(self, batch, training=False):
+        loss = super().compute_loss(batch, training)
+        return loss._replace(parts={"num_impossible": tf.constant(1.0)})
+
+
+def test_labels_that_have_no_loss_are_counted(caplog):
+    model, data_layer = ImpossibleModel(), TinyDataLayer("eval")
+
+    metrics = Evaluator(model, data_layer, SingleWorker()).evaluate().metrics
+
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert "4 of 7 transcripts have too many symbols" in message
+    assert metrics.keys() == {"loss", "exact"}
+
+
 def test_lengths_do_not_retrace():
     model = built()
     traces = []
