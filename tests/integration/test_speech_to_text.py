@@ -1,0 +1,119 @@
+"""From audio files to words, by the command: trained, judged, transcribed, timed."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.integration import toy
+from tests.integration.toy_speech import write_speech
+
+CONFIG = Path(__file__).parent / "tones_config.py"
+SECONDS_OF_LETTER = 0.08
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A recognizer of tones: its directory, and what training said."""
+    place = tmp_path_factory.mktemp("speech")
+    write_speech(place / "speech", train=64, valid=12)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.chdir(place)
+        outcome = toy.succeed("--mode=train_eval", "--eval_steps=150", config=CONFIG)
+    return place, outcome
+
+
+@pytest.fixture
+def place(trained, monkeypatch):
+    monkeypatch.chdir(trained[0])
+    return trained[0]
+
+
+def transcripts_of(place):
+    rows = (place / "speech/valid.csv").read_text().splitlines()[1:]
+    return [row.split(",")[0] for row in rows], [row.split(",")[2] for row in rows]
+
+
+def infer(*arguments):
+    return toy.succeed("--mode=infer", *arguments, config=CONFIG)
+
+
+def test_a_small_model_learns_to_transcribe(trained, place):
+    _, outcome = trained
+
+    assert float(re.findall(r"WER ([\d.]+)", outcome.err)[-1]) < 5
+    assert re.search(r"speech s/s [\d,]+", outcome.err)
+    curves = toy.curves("run")
+    assert {"eval/WER", "eval/CER", "eval/samples", "eval/speech"} <= curves.keys()
+    files, transcripts = transcripts_of(place)
+    (sample, *_) = curves["eval/samples"][150]
+    assert files[0] in sample.decode() and transcripts[0] in sample.decode()
+
+
+def test_output_and_error_rate_do_not_depend_on_the_batch(place):
+    outcomes = [
+        toy.succeed("--mode=eval", f"--eval_batch_size_per_gpu={size}", config=CONFIG)
+        for size in (1, 32)
+    ]
+    rates = [re.findall(r"[WC]ER [\d.]+", outcome.err) for outcome in outcomes]
+    assert rates[0] == rates[1] and len(rates[0]) == 2
+
+    texts = [
+        infer("--infer_output_file=-", f"--eval_batch_size_per_gpu={size}").out
+        for size in (1, 32)
+    ]
+    assert texts[0] == texts[1]
+
+
+def test_words_have_times(place):
+    infer("--infer_output_file=out.txt", "--timestamps_file=times.jsonl")
+
+    files, transcripts = transcripts_of(place)
+    lines = [json.loads(line) for line in open("times.jsonl")]
+    outputs = Path("out.txt").read_text().splitlines()
+    assert [Path(line["file"]).name for line in lines] == files
+    for line, output, transcript in zip(lines, outputs, transcripts, strict=True):
+        assert [word["word"] for word in line["words"]] == output.split()
+        if output != transcript:
+            continue
+        for word, match in zip(
+            line["words"], re.finditer(r"\S+", transcript), strict=True
+        ):
+            start, end = (place * SECONDS_OF_LETTER for place in match.span())
+            assert abs(word["start"] - start) < SECONDS_OF_LETTER
+            assert abs(word["end"] - end) < SECONDS_OF_LETTER
+
+
+def test_n_best_lists_have_one_line_of_times_for_each_hypothesis(place):
+    outcome = infer(
+        "--infer_input_file=speech/valid-0.wav",
+        "--infer_output_file=-",
+        "--timestamps_file=times.jsonl",
+        "--search=oseq.search.CTCBeamSearch",
+        "--search_params/num_best=3",
+    )
+
+    found = [line.split(" ||| ") for line in outcome.out.splitlines()]
+    assert [number for number, _, _ in found] == ["0"] * 3
+    scores = [float(score) for _, _, score in found]
+    assert scores == sorted(scores, reverse=True)
+    lines = [json.loads(line) for line in open("times.jsonl")]
+    words = [[word["word"] for word in line["words"]] for line in lines]
+    assert words == [text.split() for _, text, _ in found]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--mode=train", "--use_xla_jit", "--logdir=new"], "XLA cannot compile CTCL"),
+        (["--mode=score"], "scores frames, not the tokens of a target"),
+        (["--mode=infer", "--alignment_file=a"], "has neither scores nor alignments"),
+    ],
+)
+def test_what_ctc_does_not_have_is_refused(place, arguments, message):
+    outcome = toy.oseq(*arguments, config=CONFIG)
+
+    assert outcome.code == 2 and message in outcome.err
