@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.benchmarks.report import REPOSITORY, make_parser
 
 NAMES = (
-    *("matmul", "training", "steps", "loader", "startup"),
+    *("matmul", "training", "steps", "loader", "audio", "startup"),
     *("decoding", "parity", "peers", "recurrent", "weak_scaling", "scaling"),
 )
 
