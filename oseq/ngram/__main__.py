@@ -11,9 +11,8 @@ from collections.abc import Iterator, Sequence
 from oseq.config.params import UserError
 from oseq.ngram.arpa import write_arpa
 from oseq.ngram.estimate import estimate
-from oseq.ngram.language_model import SENTENCE_END, SENTENCE_START, UNKNOWN
+from oseq.ngram.language_model import SENTENCE_END, SENTENCE_START, SPACE, UNKNOWN
 
-SPACE = "\u2581"  # how a unit writes the space in it, as SentencePiece does
 _RESERVED = {SENTENCE_START, SENTENCE_END, UNKNOWN}
 
 

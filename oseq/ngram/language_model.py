@@ -9,6 +9,8 @@ from typing import Any
 SENTENCE_START = "<s>"
 SENTENCE_END = "</s>"
 UNKNOWN = "<unk>"
+# How a character or subword writes the space in it, as SentencePiece does.
+SPACE = "\u2581"
 
 
 class LanguageModel(abc.ABC):
@@ -38,8 +40,10 @@ class LanguageModel(abc.ABC):
     def __contains__(self, word: str) -> bool:
         """Returns whether the word has a probability of its own."""
 
-    def score(self, words: Iterable[str], *, bos: bool = True, eos: bool = True):
-        """Returns log10 of the probability of a sentence: float.
+    def score(
+        self, words: Iterable[str], *, bos: bool = True, eos: bool = True
+    ) -> float:
+        """Returns log10 of the probability of a sentence.
 
         Args:
           words: without ``<s>`` and ``</s>``.

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from oseq.ngram.language_model import SENTENCE_END, LanguageModel
+from oseq.ngram.language_model import SENTENCE_END, SPACE, LanguageModel
 
-SPACE = "\u2581"  # how a unit writes the space in it, as SentencePiece does
 _NO_GROUP = -1
 
 
