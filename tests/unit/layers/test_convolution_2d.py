@@ -121,7 +121,9 @@ def test_gradients_over_thousands_of_positions(dtype, can_do_bfloat16, monkeypat
 
 @pytest.mark.parametrize("stride", [(1, 1), (2, 2), (3, 1)])
 @pytest.mark.parametrize("width", [3, 15])
-@pytest.mark.parametrize("size, channels", [((9, 5), 3), ((5, 0), 1), ((6, 1), 1)])
+@pytest.mark.parametrize(
+    "size, channels", [((9, 5), 3), ((5, 0), 1), ((6, 1), 1), ((9, 5), 65)]
+)
 def test_gradients_are_those_of_float64(size, channels, width, stride):
     """There TensorFlow has but one implementation."""
     shape = (2, size[0], width + size[1], channels)
