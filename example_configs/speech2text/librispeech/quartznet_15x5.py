@@ -1,0 +1,115 @@
+"""QuartzNet 15x5 on LibriSpeech, all 960 hours.
+
+"QuartzNet", Kriman et al. 2019, sections 3 and 4: separable convolutions, 18.9 million
+weights, NovoGrad. As in the paper, and unlike OpenSeq2Seq's recipe, the layer of 87
+frames has no residual connection.
+
+The environment variable LIBRISPEECH names the folder of the manifests that prepare.py
+writes; the default is data/librispeech. Made for 8 GPUs of 32 GB.
+"""
+
+import os
+from pathlib import Path
+
+import keras
+
+from oseq.data.speech_data_layer import Speech2TextDataLayer
+from oseq.decoders import FullyConnectedCTCDecoder
+from oseq.encoders import TDNNEncoder
+from oseq.losses import CTCLoss
+from oseq.models import Speech2Text
+from oseq.optimizers.lr_policies import cosine_decay
+from oseq.optimizers.novograd import NovoGrad
+
+corpus = os.environ.get("LIBRISPEECH", "data/librispeech")
+
+
+def layer(kernel_size, num_channels, **keys):
+    return {
+        "type": "sep_conv1d",
+        "repeat": 1,
+        "kernel_size": [kernel_size],
+        "stride": [1],
+        "num_channels": num_channels,
+        "padding": "SAME",
+        **keys,
+    }
+
+
+def three_blocks(kernel_size, num_channels):
+    return [layer(kernel_size, num_channels, repeat=5, residual=True)] * 3
+
+
+base_model = Speech2Text
+
+base_params = {
+    "logdir": "runs/librispeech-quartznet-15x5",
+    "random_seed": 1,
+    "dtype": "float32",
+    "batch_size_per_gpu": 32,
+    "num_epochs": 400,
+    "eval_steps": 2200,
+    "print_loss_steps": 100,
+    "print_samples_steps": 2200,
+    "save_summaries_steps": 100,
+    "save_checkpoint_steps": 1100,
+    "restore_best_checkpoint": True,
+    "optimizer": NovoGrad,
+    "optimizer_params": {
+        "beta1": 0.95,
+        "beta2": 0.5,
+        "epsilon": 1e-8,
+        "weight_decay": 0.001,
+    },
+    "lr_policy": cosine_decay,
+    "lr_policy_params": {"learning_rate": 0.01, "min_lr": 0.0, "warmup_steps": 1000},
+    "initializer": keras.initializers.GlorotNormal,
+    "encoder": TDNNEncoder,
+    "encoder_params": {
+        "convnet_layers": [
+            layer(33, 256, stride=[2]),
+            *three_blocks(33, 256),
+            *three_blocks(39, 256),
+            *three_blocks(51, 512),
+            *three_blocks(63, 512),
+            *three_blocks(75, 512),
+            layer(87, 512, dilation=[2]),
+            layer(1, 1024, type="conv1d"),
+        ],
+        "dropout_keep_prob": 1.0,
+        "activation_fn": "relu",
+    },
+    "decoder": FullyConnectedCTCDecoder,
+    "loss": CTCLoss,
+    "data_layer": Speech2TextDataLayer,
+    "data_layer_params": {
+        "vocab_file": str(Path(__file__).with_name("alphabet.txt")),
+        "num_audio_features": 64,
+        "input_type": "logfbank",
+        "norm_per_feature": True,
+        "dither": 1e-5,
+        "pad_to": 16,
+        "subsampling": 2,
+    },
+}
+
+train_params = {
+    "data_layer_params": {
+        "dataset_files": [
+            f"{corpus}/train-clean-100.tsv",
+            f"{corpus}/train-clean-360.tsv",
+            f"{corpus}/train-other-500.tsv",
+        ],
+        "max_duration": 16.7,
+        "augmentation": {
+            "n_freq_mask": 2,
+            "width_freq_mask": 6,
+            "n_time_mask": 2,
+            "width_time_mask": 6,
+        },
+    },
+}
+
+eval_params = {"data_layer_params": {"dataset_files": f"{corpus}/dev-clean.tsv"}}
+
+infer_params = {"data_layer_params": {"dataset_files": f"{corpus}/test-clean.tsv"}}
