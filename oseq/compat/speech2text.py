@@ -26,13 +26,14 @@ from oseq.compat.text2text import (
     LAYOUT,
     SEQUENCE_LOSS,
 )
+from oseq.search import BeamSearch
 
 _CUDNN = Dropped("oseq chooses what computes")
 _CTC_SEARCHES = "CTCGreedySearch and CTCBeamSearch decode"
 _BATCH_NORM: dict[str, Row] = {"bn_momentum": SAME, "bn_epsilon": SAME}
 _CONVOLUTIONS: dict[str, Row] = {
     "dropout_keep_prob": SAME,
-    "convnet_layers": By(rules.convnet_layers, list),
+    "convnet_layers": By(rules.convnet_layers, list[dict]),
     "activation_fn": SAME,
     "data_format": LAYOUT,
     "normalization": SAME,
@@ -72,7 +73,7 @@ ENCODERS: Mapping[str, Counterpart] = {
     ),
     "open_seq2seq.encoders.ListenAttendSpellEncoder": Counterpart(
         "oseq.encoders.ListenAttendSpellEncoder",
-        {**_CONVOLUTIONS, "recurrent_layers": SAME},
+        {**_CONVOLUTIONS, "recurrent_layers": By(rules.recurrent_layers, list[dict])},
     ),
 }
 
@@ -130,6 +131,7 @@ DECODERS: Mapping[str, Counterpart] = {
         sets={
             "tie_embeddings": False,
             "decoder_use_skip_connections": False,
+            "/search": BeamSearch,
             "/search_params/beam_size": 1,
             "/search_params/alpha": 0.0,
             "/search_params/max_length_ratio": 1.0,

@@ -12,6 +12,7 @@ from oseq.compat.section import Section
 from oseq.config.dotted import import_dotted
 
 _BEAM_SEARCH = "oseq.search.ctc_beam.CTCBeamSearch"
+_CONVOLUTIONAL = "oseq.encoders.TDNNEncoder"
 _FULL_SCALE = 32768  # what OpenSeq2Seq multiplied were numbers of 16 bits
 _ATTENTIONS = {"bahadanu": "bahdanau", "bahdanau": "bahdanau"}
 _RNN_CELLS = {
@@ -89,12 +90,31 @@ def row_conv_width(section: Section, key: str, value: Any) -> None:
 def convnet_layers(section: Section, key: str, value: Any) -> None:
     kinds = ("conv1d", "sep_conv1d")
     for i, layer in enumerate(value):
-        kind = layer.get("type") if isinstance(layer, dict) else None
-        if kind not in (None, *kinds):
+        kind = layer.get("type", kinds[0])
+        if kind not in kinds:
             section.refuse(
                 f"{key}[{i}]/type", f"{kind!r}, but the kinds are {', '.join(kinds)}"
             )
     section.put(key, value)
+
+
+def recurrent_layers(section: Section, key: str, value: Any) -> None:
+    """Without any, convolutions are all that there is."""
+    if not value:
+        section.retarget(_CONVOLUTIONAL)
+        section.note(key, f"dropped; without recurrent layers it is {_CONVOLUTIONAL}")
+        return
+    section.put(
+        key,
+        [
+            {
+                name: each
+                for name, each in layer.items()
+                if layer.get("pool") or name not in ("pool_size", "stride")
+            }
+            for layer in value
+        ],
+    )
 
 
 # Decoders

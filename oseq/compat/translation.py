@@ -27,7 +27,7 @@ from oseq.compat.rows import (
 from oseq.compat.section import Section
 from oseq.compat.symbols import Derived, Symbol, name_of
 from oseq.compat.tables import COUNTERPARTS, FUNCTIONS, NOT_YET
-from oseq.config.dotted import import_dotted
+from oseq.config.dotted import dotted_name, import_dotted
 from oseq.config.experiment import Experiment
 from oseq.config.merging import holds
 from oseq.config.params import schema_of
@@ -140,7 +140,8 @@ class Translation:
         for path, value in counterpart.sets.items():
             if path not in inside.old and not inside.holds(path):
                 inside.put(path, value)
-                implied.append(f"{inside.native_path(path)}: {value!r}")
+                text = dotted_name(value) if inspect.isclass(value) else repr(value)
+                implied.append(f"{inside.native_path(path)}: {text}")
         return ", ".join(implied)
 
     def _translate(self, section: Section, table: Mapping[str, Row]) -> None:

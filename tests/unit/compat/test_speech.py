@@ -9,9 +9,10 @@ import tensorflow as tf
 
 from oseq.config.params import ConfigError
 from oseq.decoders import FullyConnectedCTCDecoder, RNNDecoderWithAttention
+from oseq.encoders import ListenAttendSpellEncoder, TDNNEncoder
 from oseq.layers.recurrent import GRU, LSTM
 from oseq.models import Speech2Text
-from oseq.search import CTCBeamSearch
+from oseq.search import BeamSearch, CTCBeamSearch
 from tests.unit.compat.old import load
 
 SPEECH = """
@@ -168,6 +169,36 @@ def test_masks_are_on_where_the_file_says_nothing(tmp_path, keys, mask):
     )
 
 
+def test_recurrent_layers_without_pooling_have_no_sizes_of_it(tmp_path):
+    pooled = {"type": "lstm", "pool": True, "pool_size": [2], "stride": [2]}
+    plain = {"type": "gru", "pool": False, "pool_size": [-1], "stride": [-1]}
+
+    params = base(
+        tmp_path,
+        "encoder=ListenAttendSpellEncoder, "
+        f"encoder_params=dict(recurrent_layers={[pooled, plain]})",
+    )
+
+    assert params["encoder"] is ListenAttendSpellEncoder
+    assert params["encoder_params"]["recurrent_layers"] == [
+        pooled,
+        {"type": "gru", "pool": False},
+    ]
+
+
+def test_without_recurrent_layers_the_encoder_is_convolutional(tmp_path):
+    layers = [{"type": "conv1d"}]
+
+    params = base(
+        tmp_path,
+        "encoder=ListenAttendSpellEncoder, encoder_params=dict("
+        f"recurrent_layers=[], convnet_layers={layers})",
+    )
+
+    assert params["encoder"] is TDNNEncoder
+    assert params["encoder_params"] == {"convnet_layers": layers}
+
+
 LANGUAGE_MODEL = (
     "beam_width=512, alpha=2.5, beta=0.5, lm_path='4-gram.binary', trie_weight=0.1, "
     "trie_path='trie', decoder_library_path='a.so', alphabet_config_path='vocab.txt'"
@@ -250,6 +281,7 @@ def test_the_decoder_that_attends(tmp_path):
         "decoder_use_skip_connections": False,
         "tie_embeddings": False,
     }
+    assert params["search"] is BeamSearch
     assert params["search_params"] == {
         "beam_size": 3,
         "alpha": 0.0,
@@ -293,7 +325,7 @@ def test_what_is_said_beside_the_decoder_that_attends_is_its_own(tmp_path, first
     )
 
     assert params["search_params"]["beam_size"] == 4
-    assert "search" not in params
+    assert params["search"] is BeamSearch
     assert params["decoder_params"]["ctc_decoder"] is FullyConnectedCTCDecoder
     assert "ctc_decoder_params" not in params["decoder_params"]
     inner = params["decoder_params"]["attn_decoder_params"]
