@@ -8,6 +8,7 @@ from oseq.encoders.convs2s_encoder import ConvS2SEncoder
 from oseq.encoders.deep_speech2_encoder import DeepSpeech2Encoder
 from oseq.encoders.encoder import Encoder
 from oseq.encoders.gnmt_like_encoder import GNMTLikeEncoderWithEmbedding
+from oseq.encoders.listen_attend_spell_encoder import ListenAttendSpellEncoder
 from oseq.encoders.speech_transformer_encoder import SpeechTransformerEncoder
 from oseq.encoders.tdnn_encoder import TDNNEncoder
 from oseq.encoders.transformer_encoder import TransformerEncoder
@@ -22,6 +23,7 @@ __all__ = [
     "DeepSpeech2Encoder",
     "Encoder",
     "GNMTLikeEncoderWithEmbedding",
+    "ListenAttendSpellEncoder",
     "SpeechTransformerEncoder",
     "TDNNEncoder",
     "TransformerEncoder",

@@ -21,8 +21,8 @@ from oseq.layers import masks
 from oseq.layers.convolution_2d import Convolution2D
 from oseq.layers.dropout import Dropout
 from oseq.layers.linear import Linear
-from oseq.layers.lookahead_convolution import LookaheadConvolution
 from oseq.layers.normalization import MaskedBatchNorm
+from oseq.layers.time_convolution import DepthwiseTimeConvolution
 
 
 class DeepSpeech2Encoder(Encoder):
@@ -65,8 +65,12 @@ class DeepSpeech2Encoder(Encoder):
             for i in range(params["num_rnn_layers"])
         ]
         if params["row_conv"]:
-            self.row_convolution = LookaheadConvolution(
-                params["row_conv_width"], name="row_convolution", **options
+            self.row_convolution = DepthwiseTimeConvolution(
+                params["row_conv_width"],
+                padding="VALID",
+                use_bias=False,
+                name="row_convolution",
+                **options,
             )
             self.row_norm = self._make_norm("row_norm")
         self.output_map = Linear(params["n_hidden"], name="output", **options)
@@ -112,9 +116,7 @@ class DeepSpeech2Encoder(Encoder):
             vectors = layer(vectors, length)
         activation = self.params["activation_fn"]
         if self.params["row_conv"]:
-            valid = tf.sequence_mask(length, tf.shape(vectors)[1])
-            vectors = self.row_convolution(vectors, valid)
-            vectors = activation(self.row_norm(vectors, valid, training=training))
+            vectors = self._convolve_rows(vectors, length, training)
         outputs = activation(self.output_map(vectors))
         return {"outputs": last(outputs, training=training), "length": length}
 
@@ -131,6 +133,20 @@ class DeepSpeech2Encoder(Encoder):
         shape = tf.shape(maps)
         size = maps.shape[2] * maps.shape[3]
         return tf.reshape(maps, [shape[0], shape[1], size]), length
+
+    def _convolve_rows(
+        self, vectors: tf.Tensor, length: tf.Tensor, training: bool
+    ) -> tf.Tensor:
+        """Returns [B, S', C] of ``vectors``: each channel with itself in the future.
+
+        "Deep Speech 2", section 3.7, where positions to come are all on one side.
+        """
+        valid = tf.sequence_mask(length, tf.shape(vectors)[1])
+        to_come = [[0, 0], [0, self.params["row_conv_width"] - 1], [0, 0]]
+        vectors = tf.pad(masks.zero_padding(vectors, valid), to_come)
+        vectors = self.row_convolution(vectors)
+        vectors = self.row_norm(vectors, valid, training=training)
+        return self.params["activation_fn"](vectors)
 
     def _make_convolutions(self, options: Mapping[str, Any]) -> list[Convolution2D]:
         convolutions, num_bins = [], self.spec.num_features

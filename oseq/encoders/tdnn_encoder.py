@@ -100,6 +100,18 @@ class TDNNEncoder(Encoder):
             ),
         }
 
+    @property
+    def lookahead(self) -> int | None:
+        """Frames after frame ``t * subsampling`` that output t sees; None: all."""
+        if self.params["normalization"] == "instance_norm":
+            return None
+        frames, step = 0, 1
+        for block, layer in zip(self.blocks, self.layers_params, strict=True):
+            for convolution in block.convolutions:
+                frames += convolution.lookahead * step
+                step *= layer["stride"]
+        return frames
+
     def call(self, source: Source, training: bool = False) -> EncoderOutput:
         """Args: source: ``features`` [B, S, F], ``length`` [B].
 
@@ -141,7 +153,7 @@ def check_layers(params: Mapping[str, Any]) -> list[Layer]:
     for i, layer in enumerate(params["convnet_layers"]):
         place = f"convnet_layers[{i}]"
         sizes = {
-            key: _size(layer[key], f"{place}/{key}", problems)
+            key: single_size(layer[key], f"{place}/{key}", problems)
             for key in ("kernel_size", "stride", "dilation")
         }
         layers.append({**layer, **sizes})
@@ -155,7 +167,7 @@ def check_layers(params: Mapping[str, Any]) -> list[Layer]:
     return layers
 
 
-def _size(value: Any, place: str, problems: list[str]) -> int:
+def single_size(value: Any, place: str, problems: list[str]) -> int:
     """Returns the whole number that ``value`` is or, as in [11], holds."""
     values = value if isinstance(value, list | tuple) else [value]
     if len(values) != 1 or values[0] < 1:

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from oseq.config.params import ConfigError
 from oseq.contracts import DataSpec
-from oseq.encoders import DeepSpeech2Encoder
+from oseq.encoders import DeepSpeech2Encoder, ListenAttendSpellEncoder
 from tests.unit.layer_laws import (
     LAWS,
     LENGTH,
@@ -47,11 +47,25 @@ DEEP_SPEECH_2 = {
     "n_hidden": 8,
 }
 STREAMED = {
+    "num_rnn_layers": 1,
     "rnn_type": "lstm",
     "rnn_unidirectional": True,
     "row_conv": True,
     "row_conv_width": 3,
 }
+
+CONVOLUTION = {
+    "type": "conv1d",
+    "repeat": 1,
+    "kernel_size": [3],
+    "stride": [2],
+    "num_channels": 6,
+    "padding": "SAME",
+}
+PYRAMID = [
+    {"type": "lstm", "num_layers": 2, "hidden_dim": 4, "pool": True, "pool_size": 3},
+    {"type": "gru", "num_layers": 1, "hidden_dim": 4},
+]
 
 
 def encode(encoder, inputs, training):
@@ -66,6 +80,11 @@ def deep_speech_2(policy="float32", **params):
     return DeepSpeech2Encoder({**DEEP_SPEECH_2, **params}, SPEC, policy)
 
 
+def listen_attend_spell(policy="float32", **params):
+    params = {"dropout_keep_prob": 0.9, "recurrent_layers": PYRAMID, **params}
+    return ListenAttendSpellEncoder(params, SPEC, policy)
+
+
 def case(name, make):
     def inputs():
         return {"features": random_floats(2, WIDTH, NUM_FEATURES), "length": LENGTH}
@@ -76,6 +95,15 @@ def case(name, make):
 CASES = (
     case("deep_speech_2", deep_speech_2),
     case("deep_speech_2_streamed", lambda policy: deep_speech_2(policy, **STREAMED)),
+    case("listen_attend_spell", listen_attend_spell),
+    case(
+        "listen_attend_spell_convnet",
+        lambda policy: listen_attend_spell(
+            policy,
+            convnet_layers=[CONVOLUTION],
+            recurrent_layers=[{**PYRAMID[0], "num_layers": 1, "pool_type": "concat"}],
+        ),
+    ),
 )
 
 
@@ -84,11 +112,6 @@ CASES = (
 @pytest.mark.parametrize("case", CASES, ids=name_of)
 def test_law(case, policy, law):
     law(case, policy)
-
-
-ENCODERS = pytest.mark.parametrize(
-    "make", [case.make for case in CASES], ids=[case.name for case in CASES]
-)
 
 
 def source(*length, seed=0):
@@ -107,11 +130,21 @@ def in_training(encoder, batch):
     return [outputs, *tape.gradient(total, values)]
 
 
-@pytest.mark.parametrize("params", [{}, STREAMED], ids=["both_ways", "streamed"])
+@pytest.mark.parametrize(
+    "make, params",
+    [
+        (deep_speech_2, {}),
+        (deep_speech_2, STREAMED),
+        (listen_attend_spell, {}),
+        (listen_attend_spell, {"convnet_layers": [CONVOLUTION]}),
+    ],
+)
 @pytest.mark.parametrize("garbage", [np.nan, np.inf])
-def test_nothing_of_the_padding_gets_through_while_training_either(garbage, params):
+def test_nothing_of_the_padding_gets_through_while_training_either(
+    garbage, make, params
+):
     """Batch statistics and gradients are of valid frames."""
-    encoder = deep_speech_2(**params, dropout_keep_prob=1.0)
+    encoder = make(**params, dropout_keep_prob=1.0)
     clean = source(13, 6)
     features = clean["features"].numpy()
     features[1, 6:] = garbage
@@ -200,3 +233,38 @@ def test_outputs_of_two_directions_look_at_everything():
 def test_mistakes_are_refused(params, message):
     with pytest.raises(ConfigError, match=message):
         deep_speech_2(**params)
+
+
+def test_a_pyramid_leaves_fewer_positions():
+    encoder = listen_attend_spell(
+        convnet_layers=[CONVOLUTION], recurrent_layers=[PYRAMID[0]] * 2
+    )
+
+    encoded = encoder(source(17, 16, 1, 0))
+
+    assert encoder.subsampling == 8
+    assert encoded["length"].numpy().tolist() == [3, 2, 1, 0]
+    assert encoded["outputs"].shape == (4, 3, 8)
+
+
+@pytest.mark.parametrize(
+    "params, message",
+    [
+        ({"recurrent_layers": []}, "recurrent_layers: needs at least one entry"),
+        (
+            {"recurrent_layers": [PYRAMID[0], {**PYRAMID[1], "stride": [2, 2]}]},
+            r"recurrent_layers\[1\]/stride: expected a whole number",
+        ),
+        (
+            {"recurrent_layers": [{**PYRAMID[0], "pool_sise": 2}]},
+            r"recurrent_layers\[0\]/pool_sise: unknown key; did you mean pool_size",
+        ),
+        (
+            {"convnet_layers": [{**CONVOLUTION, "stride": [0]}]},
+            r"convnet_layers\[0\]/stride: expected a whole number",
+        ),
+    ],
+)
+def test_mistakes_of_a_pyramid_are_refused(params, message):
+    with pytest.raises(ConfigError, match=message):
+        listen_attend_spell(**params)
