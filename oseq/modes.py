@@ -9,6 +9,7 @@ import io
 import itertools
 import logging
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
@@ -32,8 +33,8 @@ from oseq.training.inference import (
     write_answer,
     write_attention,
     write_links,
-)
     write_times,
+)
 from oseq.training.scoring import score_pairs, write_score
 
 STANDARD_STREAM = "-"
@@ -129,14 +130,14 @@ def _infer(config: Config, mode: str, options: Options, worker: Worker) -> None:
         trained.model,
         trained.worker,
         with_alignments=alignment is not None or attention is not None,
-    )
         with_times=options.timestamps_file is not None,
+    )
     outputs = [
         (write_answer, options.infer_output_file),
         (write_links, alignment),
         (write_attention, attention),
-    ]
         (write_times, options.timestamps_file),
+    ]
     _write(inference.answers(trained.data_layer), outputs, trained.worker)
 
 
@@ -176,8 +177,9 @@ def _average(config: Config, mode: str, options: Options, worker: Worker) -> Non
 def _export(config: Config, mode: str, options: Options, worker: Worker) -> None:
     del mode
     assert options.export_dir is not None  # the command line asks for it
+    (input_key, *_) = config.params("infer")["data_layer"].input_keys
     sources = [
-        config.params(each)["data_layer_params"].get("source_file")
+        config.params(each)["data_layer_params"].get(input_key)
         for each in ("infer", "eval")
     ]
     given = config.params("infer")["data_layer_params"]
@@ -187,16 +189,17 @@ def _export(config: Config, mode: str, options: Options, worker: Worker) -> None
     trained = build.build_trained_model(
         _without_input(config), "infer", options, worker
     )
-    export(
-        trained.model,
-        trained.data_layer,
-        Path(options.export_dir),
-        export_format=options.export_format,
-        quantization=options.export_quantization,
-        sample=sample_of(trained.data_layer, sources),
-        checkpoints=trained.checkpoints,
-        config=config.to_yaml(),
-    )
+    with tempfile.TemporaryDirectory() as folder:
+        export(
+            trained.model,
+            trained.data_layer,
+            Path(options.export_dir),
+            export_format=options.export_format,
+            quantization=options.export_quantization,
+            sample=sample_of(trained.data_layer, sources, Path(folder)),
+            checkpoints=trained.checkpoints,
+            config=config.to_yaml(),
+        )
 
 
 _MODES: dict[str, Callable[[Config, str, Options, Worker], None]] = {

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from oseq.config.params import Component, ConfigError, check_params
 from oseq.contracts import DataSpec, Position
+from oseq.data.graph_audio_front_end import GraphAudioFrontEnd
 from oseq.data.graph_front_end import GraphFrontEnd
 from oseq.data.word_alignment import AlignedText
 from oseq.distributed.worker import Worker
@@ -111,8 +112,10 @@ class DataLayer(Component, abc.ABC):
         """Returns a layer like this one, in infer, over ``lines`` typed at a prompt."""
         raise ConfigError(f"{type(self).__name__} has no input that can be typed")
 
-    def in_graph(self, folder: Path) -> GraphFrontEnd:
-        """Returns the way from raw input to ids and back, for a graph to be saved.
+    def in_graph(self, folder: Path) -> GraphFrontEnd | GraphAudioFrontEnd:
+        """Returns the way from raw input to what a model reads, and from ids to text.
+
+        It is for a graph that is to be saved.
 
         Args:
           folder: for files that are saved with the graph; they have to stay until then.

@@ -6,6 +6,7 @@ import copy
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -21,6 +22,7 @@ from oseq.data.audio_feature_params import (
 )
 from oseq.data.audio_features import AudioFeatures
 from oseq.data.delimited_tokenizer import DelimitedTokenizer
+from oseq.data.graph_audio_front_end import GraphAudioFrontEnd
 from oseq.data.planned_data_layer import PlannedDataLayer
 from oseq.data.sentencepiece_tokenizer import SentencePieceTokenizer
 from oseq.data.spec_augment import SpecAugment
@@ -177,6 +179,23 @@ class Speech2TextDataLayer(PlannedDataLayer):
             return self._corpus.utterances[example_id].name
         assert self._corpus.text is not None  # infer has none
         return self._corpus.text.line(example_id)
+
+    def features(
+        self, samples: tf.Tensor, length: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the features of samples [B, N], without augmentation.
+
+        See ``AudioFeatures``.
+        """
+        return self._features(samples, length)
+
+    def audio_of(self, example_id: int) -> np.ndarray:
+        """Returns the samples [N] float32 that features are made of."""
+        return self._corpus.read(example_id, self._features.sample_freq)
+
+    def in_graph(self, folder: Path) -> GraphAudioFrontEnd:
+        tokenizer = self._tokenizer.in_graph(folder / "transcript")
+        return GraphAudioFrontEnd(self._features, tokenizer)
 
     def front_end_files(self) -> dict[str, str]:
         return {"vocab_file": self.params["vocab_file"]}

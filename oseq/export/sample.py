@@ -1,34 +1,67 @@
-"""A few lines to find out whether an export answers as its checkpoint does."""
+"""A few lines, or audio files, to compare an export with its checkpoint by."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from oseq.data.audio_files import speech_package
 from oseq.data.data_layer import DataLayer
+from oseq.data.speech_data_layer import Speech2TextDataLayer
+from oseq.data.speech_manifest import read_manifests
 from oseq.data.text_files import DataError, find_files, is_blank, read_blocks
 
 _NUM_LINES = 32
 _LONGEST = 10  # tokens of a line that is made up
+_NUM_FILES = 8  # of noise that is made up
+_MOST_SECONDS = 2.0  # of such a file
 
 
-def sample_of(data_layer: DataLayer, sources: Iterable[Any]) -> DataLayer:
-    """Returns a layer over the first lines of the first source that can be read.
+def sample_of(data_layer: DataLayer, sources: Iterable[Any], folder: Path) -> DataLayer:
+    """Returns a layer over the beginning of the first source that can be read.
 
-    Where none can, random tokens stand for them.
+    Where none can, random tokens or noise stand for it.
 
     Args:
       data_layer: in infer mode.
-      sources: values of ``source_file``: a file, a glob, a list of them, or None.
+      sources: values of the data layer's input key: files, globs, or None.
+      folder: for files of noise; it has to stay as long as the layer.
     """
+    is_speech = isinstance(data_layer, Speech2TextDataLayer)
     for source in sources:
-        lines = _first_lines(source)
+        lines = _first_audio_files(source) if is_speech else _first_lines(source)
         if lines:
             return data_layer.with_lines(lines)
-    return data_layer.with_lines(_made_up(data_layer))
+    made_up = _noise(data_layer, folder) if is_speech else _made_up(data_layer)
+    return data_layer.with_lines(made_up)
+
+
+def _first_audio_files(source: Any) -> list[str]:
+    if source is None:
+        return []
+    try:
+        utterances, _ = read_manifests(source, with_text=False)
+    except DataError:
+        return []
+    paths = ((Path(each.folder) / each.name, each.name) for each in utterances)
+    found = (str(path) if path.is_file() else name for path, name in paths)
+    files = (file for file in found if Path(file).is_file())
+    return list(itertools.islice(files, _NUM_LINES))
+
+
+def _noise(data_layer: DataLayer, folder: Path) -> list[str]:
+    rate, generator = data_layer.params["sample_freq"], np.random.default_rng(0)
+    files = []
+    for number in range(_NUM_FILES):
+        size = generator.integers(1, int(_MOST_SECONDS * rate))
+        samples = generator.normal(scale=0.1, size=size).clip(-1, 1)
+        files.append(str(folder / f"{number}.wav"))
+        speech_package("soundfile").write(files[-1], samples, rate)
+    return files
 
 
 def _first_lines(source: Any) -> list[str]:

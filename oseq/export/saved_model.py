@@ -1,4 +1,4 @@
-"""The export as a SavedModel: text in, text out, no oseq needed.
+"""The export as a SavedModel: text or sound in, text out, no oseq needed.
 
 It needs TensorFlow, and tensorflow-text where text is split by SentencePiece.
 """
@@ -6,58 +6,55 @@ It needs TensorFlow, and tensorflow-text where text is split by SentencePiece.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
-from oseq.contracts import Batch, DataSpec, Source
+from oseq.config.params import ConfigError
 from oseq.data.data_layer import DataLayer
-from oseq.export.export_error import ExportError
-from oseq.export.other_process import ask
+from oseq.data.graph_audio_front_end import GraphAudioFrontEnd
+from oseq.data.speech_data_layer import Speech2TextDataLayer
+from oseq.export.compare_transcripts import compare_transcripts
+from oseq.export.compare_translations import compare_translations
 from oseq.export.sub_batches import SubBatchLimits
+from oseq.export.transcriber import Transcriber
 from oseq.export.translator import Translator
 from oseq.models.model import Model
-from oseq.training.decoding import compile_for, texts_and_scores
-
-# Of a score, relative where it is above 1. The other process multiplies the same
-# matrices, in the graph of TensorFlow's optimizer as it is there.
-_TOLERANCES = {"float32": 1e-4, "float16": 0.01, "bfloat16": 0.05}
+from oseq.models.speech2text import Speech2Text
+from oseq.search.ctc_search import never_put_out
 
 
 def export_saved_model(
     model: Model, data_layer: DataLayer, folder: Path
 ) -> dict[str, Any]:
-    """Writes a SavedModel with the signatures ``translate`` and ``translate_ids``.
+    """Writes a SavedModel whose default signature is the first of its signatures.
 
-    ``translate`` is the default, too. See ``Translator`` for what they take.
+    See ``Translator`` and ``Transcriber`` for what they take.
 
     Args:
       model: with trained weights; they keep their dtype.
-      data_layer: of the vocabularies that the model was trained with; its limits of
-        a batch are those of a sub-batch.
+      data_layer: of the front end that the model was trained with; its limits of a
+        batch are those of a sub-batch.
       folder: is made.
 
     Returns:
-      What the metadata says of this format: ``signatures``.
+      What the metadata says of this format: ``signatures``, and of a Transcriber
+      ``speech``, what a stream of sound has to know.
     """
     with tempfile.TemporaryDirectory() as assets:
-        front_end = data_layer.in_graph(Path(assets))
-        limits = SubBatchLimits(
-            max_tokens=data_layer.params["batch_tokens"],
-            max_sentences=data_layer.params["batch_size"],
-        )
-        translator = Translator(model, front_end, data_layer.spec, limits)
+        module, details = _module_of(model, data_layer, Path(assets))
         functions = {
-            name: getattr(translator, name).get_concrete_function()
-            for name in ("translate", "translate_ids")
+            name: getattr(module, name).get_concrete_function()
+            for name in module.signatures
         }
-        signatures = {**functions, "serving_default": functions["translate"]}
+        default = functions[module.signatures[0]]
         # Gradients have no place here, and those of recurrent loops cannot be saved.
         options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
-        tf.saved_model.save(translator, str(folder), signatures, options)
+        tf.saved_model.save(
+            module, str(folder), {**functions, "serving_default": default}, options
+        )
     return {
         "signatures": {
             name: {
@@ -65,7 +62,8 @@ def export_saved_model(
                 "outputs": _described(function.structured_outputs),
             }
             for name, function in functions.items()
-        }
+        },
+        **details,
     }
 
 
@@ -74,91 +72,48 @@ def verify_saved_model(
 ) -> None:
     """Loads an export in another process and compares all that it answers.
 
-    The checkpoint is given its lines in the very batches that the export makes of them.
-    Rounding depends on a row's place in a batch and on its padding; in 16 bits that is
-    enough to draw another sample, or to turn the order of two hypotheses.
-
     Args:
       model, data_layer, folder: of ``export_saved_model``.
-      sample: the lines to translate: a layer like ``data_layer``, in infer mode.
+      sample: what to answer: a layer like ``data_layer``, in infer mode.
 
     Raises:
       ExportError: names the first difference.
     """
-    dataset = sample.dataset()
-    generate = compile_for(model.generate, dataset)
-    batches = list(dataset)
-    questions = [_as_exports_batch(batch) for batch in batches]
-    lines = [_longest_first(batch, batch["id"]).numpy().tolist() for batch in batches]
-    answers = ask(
-        "saved_model_process.py",
-        folder,
-        folder=str(folder),
-        batches=[
-            {
-                "text": [sample.text_of("source", number) for number in numbers],
-                "ids": _without_symbols(question["source"], data_layer.spec),
-            }
-            for numbers, question in zip(lines, questions, strict=True)
-        ],
-    )
-    tolerance = _TOLERANCES[model.variable_dtype]
-    for numbers, question, answer in zip(lines, questions, answers, strict=True):
-        found = generate(question)
-        wanted = texts_and_scores(found, sample)
-        ids, given = _hypotheses(found), _hypotheses(answer["translate_ids"])
-        for row, (texts, scores) in enumerate(wanted):
-            place = f"{folder}: line {numbers[row] + 1} of the sample"
-            text = answer["translate"]["text"][row]
-            _check_equal(f"{place}, translate", text, texts)
-            _check_equal(f"{place}, translate_ids", given[row], ids[row])
-            for name, outputs in answer.items():
-                score = outputs["score"][row]
-                _check_close(f"{place}, {name}", score, scores, tolerance)
+    if isinstance(sample, Speech2TextDataLayer):
+        compare_transcripts(model, folder, sample)
+    else:
+        compare_translations(model, data_layer, folder, sample)
 
 
-def _as_exports_batch(batch: Batch) -> Batch:
-    """Returns a batch as the export makes it: longest first, numbered from 0."""
-    length = _longest_first(batch, batch["source"]["length"])
-    ids = _longest_first(batch, batch["source"]["ids"])[:, : length[0]]
-    places = tf.range(tf.size(length, tf.int64))
-    return {"source": {"ids": ids, "length": length}, "id": places}
-
-
-def _longest_first(batch: Batch, values: tf.Tensor) -> tf.Tensor:
-    length = batch["source"]["length"]
-    order = tf.argsort(length, direction="DESCENDING", stable=True)
-    return tf.gather(values, order)
-
-
-def _without_symbols(source: Source, spec: DataSpec) -> list[list[int]]:
-    """Returns the ids of each sentence as the tokenizer gave them."""
-    rows = zip(source["ids"].numpy().tolist(), source["length"].numpy(), strict=True)
-    return [row[int(row[0] == spec.bos_id) : end - 1] for row, end in rows]
-
-
-def _hypotheses(found: Mapping[str, Any]) -> list[list[list[int]]]:
-    """Returns the ids [B, K, T] of a search, cut to their length [B, K]."""
-    ids, length = np.array(found["ids"]), np.array(found["length"])
-    return [
-        [row[:end].tolist() for row, end in zip(rows, ends, strict=True)]
-        for rows, ends in zip(ids, length, strict=True)
-    ]
-
-
-def _check_equal(place: str, found: Sequence[Any], wanted: Sequence[Any]) -> None:
-    if found != wanted:
-        raise ExportError(f"{place}: gives {found!r}, the checkpoint {wanted!r}")
-
-
-def _check_close(
-    place: str, found: Sequence[float], wanted: Sequence[float], tolerance: float
-) -> None:
-    if not np.allclose(found, wanted, rtol=tolerance, atol=tolerance):
-        raise ExportError(
-            f"{place}: scores {found} differ from the checkpoint's {wanted} by more "
-            f"than {tolerance}"
+def _module_of(
+    model: Model, data_layer: DataLayer, assets: Path
+) -> tuple[Translator | Transcriber, dict[str, Any]]:
+    """Returns what is to be saved, and what the metadata say of it."""
+    front_end, params = data_layer.in_graph(assets), data_layer.params
+    max_tokens, max_sentences = params["batch_tokens"], params["batch_size"]
+    if not isinstance(front_end, GraphAudioFrontEnd):
+        limits = SubBatchLimits(max_tokens, max_sentences)
+        return Translator(model, front_end, data_layer.spec, limits), {}
+    if not isinstance(model, Speech2Text):
+        raise ConfigError(
+            f"{type(model).__name__} cannot be exported: sound is transcribed by one "
+            "Speech2Text model"
         )
+    stride = front_end.stride
+    limits = SubBatchLimits(
+        None if max_tokens is None else max_tokens * stride,
+        max_sentences,
+        least_tokens=1024 * stride,
+    )
+    transcriber = Transcriber(model, front_end, data_layer.spec.num_features, limits)
+    is_ctc = "frames" in transcriber.signatures
+    speech = {
+        "sample_freq": front_end.sample_freq,
+        "samples_per_frame": stride * model.encoder.subsampling if is_ctc else None,
+        "blank": data_layer.spec.pad_id,
+        "never": never_put_out(data_layer.spec),
+    }
+    return transcriber, {"speech": speech}
 
 
 def _inputs_of(function: Any) -> dict[str, tf.TensorSpec]:

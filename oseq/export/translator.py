@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import tensorflow as tf
 
 from oseq.contracts import DataSpec, Source
 from oseq.data.graph_front_end import GraphFrontEnd
+from oseq.export.compiled import compile_for_sources
 from oseq.export.sub_batches import (
     Hypotheses,
     SubBatchLimits,
     generate_in_sub_batches,
 )
-from oseq.layers import recurrent_cudnn
 from oseq.models.model import Model
 
 
@@ -31,7 +29,10 @@ class Translator(tf.Module):
 
     Attributes:
       num_best: K, the hypotheses of a sentence.
+      signatures: names of the methods that are to be saved; the first is the default.
     """
+
+    signatures = ("translate", "translate_ids")
 
     def __init__(
         self,
@@ -47,10 +48,8 @@ class Translator(tf.Module):
         self._front_end = front_end
         self._spec = spec
         self._limits = limits
-        self._generate = _compiled(model)
-        with recurrent_cudnn.avoided():  # whoever exports, all can run it
-            graph = self._generate.get_concrete_function()
-        predictions = graph.structured_outputs
+        ids = tf.TensorSpec([None, None], tf.int32)
+        self._generate, predictions = compile_for_sources(model.generate, {"ids": ids})
         self.num_best = predictions["score"].shape[1]
 
     @tf.function(
@@ -117,13 +116,3 @@ class Translator(tf.Module):
             "ids": tokens.to_tensor(self._spec.pad_id),
             "length": tf.cast(tokens.row_lengths(), tf.int32),
         }
-
-
-def _compiled(model: Model) -> Any:
-    """Returns the model's ``generate`` as one graph for all shapes (K11)."""
-    sequence = {
-        "ids": tf.TensorSpec([None, None], tf.int32),
-        "length": tf.TensorSpec([None], tf.int32),
-    }
-    batch = {"source": sequence, "id": tf.TensorSpec([None], tf.int64)}
-    return tf.function(model.generate, input_signature=[batch], autograph=False)

@@ -24,7 +24,7 @@ def lines_of(layer):
 
 def test_the_first_lines_that_are_not_blank_are_taken(data_layer, tmp_path):
     (tmp_path / "text").write_text("\na b\n \n" + "c\n" * 100)
-    sample = sample_of(data_layer, [None, "nowhere", str(tmp_path / "text")])
+    sample = sample_of(data_layer, [None, "nowhere", str(tmp_path / "text")], tmp_path)
     assert lines_of(sample) == ["a b", *["c"] * 31]
 
 
@@ -34,7 +34,7 @@ def test_without_text_to_read_some_is_made_up(
 ):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "blank").write_text("\n \n")
-    lines = lines_of(sample_of(data_layer, sources))
+    lines = lines_of(sample_of(data_layer, sources, tmp_path))
     assert len(lines) == 32
     assert {word for line in lines for word in line.split(" ")} == {"a", "b", "c"}
-    assert lines == lines_of(sample_of(data_layer, sources))
+    assert lines == lines_of(sample_of(data_layer, sources, tmp_path))

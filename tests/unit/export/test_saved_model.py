@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import tensorflow as tf
 
-from oseq.export import saved_model
+from oseq.export import compare_translations, saved_model
 from oseq.export.export_error import ExportError
 from tests.unit.export import toy_model
 
@@ -50,7 +50,9 @@ def answers_of(translator, batches):
 
 def verify(monkeypatch, model, sample, answer):
     monkeypatch.setattr(
-        saved_model, "ask", lambda script, export, folder, batches: answer(batches)
+        compare_translations,
+        "ask",
+        lambda script, export, folder, batches: answer(batches),
     )
     saved_model.verify_saved_model(model, sample, "export", sample)
 

@@ -1,0 +1,31 @@
+"""A model's functions as graphs that can be saved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from oseq.contracts import Batch
+from oseq.layers import recurrent_cudnn
+
+
+def compile_for_sources(
+    function: Callable[[Batch], Any], source: Mapping[str, tf.TensorSpec]
+) -> tuple[Any, Any]:
+    """Returns a function of a batch as one graph for all shapes (K11).
+
+    Args:
+      function: of a batch without a target.
+      source: what its source is made of, besides ``length``.
+
+    Returns:
+      The graph, traced, and the structure of what it returns.
+    """
+    specs = {**source, "length": tf.TensorSpec([None], tf.int32)}
+    batch = {"source": specs, "id": tf.TensorSpec([None], tf.int64)}
+    compiled = tf.function(function, input_signature=[batch], autograph=False)
+    with recurrent_cudnn.avoided():  # whoever exports, all can run it
+        graph = compiled.get_concrete_function()
+    return compiled, graph.structured_outputs
