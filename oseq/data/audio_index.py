@@ -25,6 +25,7 @@ from oseq.data.text_files import DataError
 _FORMAT_VERSION = 1
 # Reading headers waits for disks and networks, not for cores.
 _NUM_THREADS = 16
+_AT_A_TIME = 64
 _MISSING = (-1, -1)  # size and time of a file that is not there
 _log = logging.getLogger(__name__)
 
@@ -80,7 +81,7 @@ def index_audio(
         np.int64,
         count=len(utterances),
     )
-    found = list(map_threads(_find, names, "looking for audio files"))
+    found = list(map_threads(_find, names, "looking for audio files", _AT_A_TIME))
     paths = [path for path, *_ in found]
     fingerprint = _fingerprint(found)
     cache = None
@@ -92,7 +93,7 @@ def index_audio(
 
 
 def map_threads(
-    function: Callable[[T], R], items: Iterable[T], what: str
+    function: Callable[[T], R], items: Iterable[T], what: str, at_a_time: int = 1
 ) -> Iterator[R]:
     """Yields ``function`` of each item, in order, with a progress bar on terminals.
 
@@ -100,16 +101,17 @@ def map_threads(
       function: waits for files more than it computes, or leaves Python's lock.
       items: all are taken at once.
       what: is done, for the progress bar.
+      at_a_time: items that a thread takes together, where each is little work.
     """
     items = list(items)
-    with concurrent.futures.ThreadPoolExecutor(_NUM_THREADS) as threads:
-        yield from tqdm.tqdm(
-            threads.map(function, items),
-            desc=what,
-            total=len(items),
-            unit=" files",
-            disable=not sys.stderr.isatty(),
-        )
+    parts = [items[i : i + at_a_time] for i in range(0, len(items), at_a_time)]
+    progress = tqdm.tqdm(
+        desc=what, total=len(items), unit=" files", disable=not sys.stderr.isatty()
+    )
+    with progress, concurrent.futures.ThreadPoolExecutor(_NUM_THREADS) as threads:
+        for results in threads.map(lambda part: list(map(function, part)), parts):
+            yield from results
+            progress.update(len(results))
 
 
 def _find(name: tuple[str, str]) -> tuple[str, int, int]:
@@ -132,7 +134,9 @@ def _fingerprint(found: Iterable[tuple[str, int, int]]) -> str:
 
 def _read(paths: list[str], cache: str | None) -> tuple[np.ndarray, dict[int, str]]:
     """Reads all headers, and writes them to the cache if there is one."""
-    read = list(map_threads(_header_or_problem, paths, "reading audio headers"))
+    read = list(
+        map_threads(_header_or_problem, paths, "reading audio headers", _AT_A_TIME)
+    )
     headers = np.array([header for header, _ in read], np.int64).reshape(-1, 2)
     problems = {row: problem for row, (_, problem) in enumerate(read) if problem}
     if cache is not None:

@@ -205,7 +205,7 @@ class _Table:
 
     def check(self, place: str, with_text: bool) -> None:
         """Refuses a header that lacks columns; names all of them."""
-        wanted = {"audio files": _PATH_KEYS}
+        wanted: dict[str, tuple[str, ...]] = {"audio files": _PATH_KEYS}
         if with_text:
             wanted["transcripts"] = _TEXT_KEYS
         missing = [
