@@ -17,3 +17,8 @@ def gated_linear_units(inputs: tf.Tensor) -> tf.Tensor:
     """
     values, gates = tf.split(inputs, 2, axis=-1)
     return values * tf.sigmoid(gates)
+
+
+def clipped_relu(inputs: tf.Tensor) -> tf.Tensor:
+    """``min(max(x, 0), 20)`` ("Deep Speech", Hannun et al. 2014, section 2)."""
+    return tf.minimum(tf.nn.relu(inputs), 20.0)

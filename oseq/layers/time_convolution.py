@@ -82,7 +82,7 @@ class _TimeConvolution(keras.layers.Layer):
         shape = tf.shape(inputs)
         if valid is not None:
             inputs = zero_padding(inputs, valid)
-        right = self.reach - self.left
+        right = self.lookahead
         if self.padding == "VALID":
             right = tf.maximum(self.reach + 1 - shape[1], 0)
         if self.reach:
@@ -102,6 +102,11 @@ class _TimeConvolution(keras.layers.Layer):
             return -(-length // self.stride)
         count = (length - self.reach - 1) // self.stride + 1
         return tf.maximum(count, 0) if tf.is_tensor(count) else max(count, 0)
+
+    @property
+    def lookahead(self) -> int:
+        """Inputs after ``i * stride`` that output i sees."""
+        return self.reach - self.left
 
     @abc.abstractmethod
     def _convolve(self, inputs: tf.Tensor) -> tf.Tensor:
@@ -240,6 +245,11 @@ class SeparableTimeConvolution(Composite):
     def output_length(self, length):
         """Returns how many of T' are valid, of an int or a tensor of ints."""
         return self.depthwise.output_length(length)
+
+    @property
+    def lookahead(self) -> int:
+        """Inputs after ``i * stride`` that output i sees."""
+        return self.depthwise.lookahead
 
 
 def convolve(

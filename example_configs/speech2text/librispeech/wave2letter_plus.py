@@ -11,20 +11,16 @@ import os
 from pathlib import Path
 
 import keras
-import tensorflow as tf
 
 from oseq.data.speech_data_layer import Speech2TextDataLayer
 from oseq.decoders import FullyConnectedCTCDecoder
 from oseq.encoders import TDNNEncoder
+from oseq.layers.activations import clipped_relu
 from oseq.losses import CTCLoss
 from oseq.models import Speech2Text
 from oseq.optimizers.lr_policies import poly_decay
 
 corpus = os.environ.get("LIBRISPEECH", "data/librispeech")
-
-
-def clipped_relu(inputs):
-    return tf.minimum(tf.nn.relu(inputs), 20.0)
 
 
 def block(kernel_size, num_channels, keep_prob, **keys):

@@ -58,10 +58,8 @@ def _fit(valid, inputs):
 CASES = (
     case("full", full, 3),
     case("dilated_without_bias", full, 2, 1, 3, use_bias=False),
-    case("causal", full, 4, is_causal=True),
-    case("depthwise", depthwise, 4),
     case("depthwise_dilated", depthwise, 3, 1, 2),
-    case("separable", separable, 5),
+    case("causal_separable", separable, 4, is_causal=True),
 )
 
 
