@@ -68,6 +68,36 @@ def test_output_and_error_rate_do_not_depend_on_the_batch(place):
     assert texts[0] == texts[1]
 
 
+def test_every_line_of_a_list_is_answered_in_its_place(place):
+    good = infer("--infer_input_file=speech/valid-0.wav", "--infer_output_file=-").out
+    assert good.count("\n") == 1 and good.strip()
+    names = ["valid-0.wav", "", "gone.wav", "valid.csv", "valid-0.wav"]
+    listed = "".join(f"{name}\n" for name in names)
+    Path("speech/list.txt").write_text(listed)
+
+    outcome = infer("--infer_input_file=speech/list.txt", "--infer_output_file=-")
+
+    assert outcome.out == good + "\n\n\n" + good
+    assert "list.txt, line 3); answered by a blank line" in outcome.err
+    piped = toy.succeed(
+        "--mode=infer",
+        "--infer_input_file=-",
+        "--infer_output_file=-",
+        config=CONFIG,
+        stdin=b"gone.wav\nspeech/valid-0.wav\n",
+    )
+    assert piped.out == "\n" + good
+    typed = toy.succeed(
+        "--mode=interactive_infer", config=CONFIG, stdin=b"speech/valid-0.wav\n?\n"
+    )
+    assert typed.out == good + "\n"
+    Path("speech/empty.wav").write_bytes(b"RIFF")
+    for name, problem in (("gone", "no such file"), ("empty", "unreadable audio")):
+        file = f"--infer_input_file=speech/{name}.wav"
+        refused = toy.oseq("--mode=infer", file, config=CONFIG)
+        assert refused.code == 2 and problem in refused.err
+
+
 def test_words_have_times(place):
     infer("--infer_output_file=out.txt", "--timestamps_file=times.jsonl")
 
