@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -21,6 +22,7 @@ from oseq.data.audio_feature_params import (
     REQUIRED_AUDIO_FEATURE_PARAMS,
 )
 from oseq.data.audio_features import AudioFeatures
+from oseq.data.audio_files import speech_package
 from oseq.data.delimited_tokenizer import DelimitedTokenizer
 from oseq.data.graph_audio_front_end import GraphAudioFrontEnd
 from oseq.data.planned_data_layer import PlannedDataLayer
@@ -44,6 +46,7 @@ _FEATURE_KEYS = tuple(
 # Utterances change places between epochs where their lengths are alike up to this
 # factor: hardly any two are equal to the frame.
 _ALIKE = 1.05
+_log = logging.getLogger(__name__)
 
 
 class Speech2TextDataLayer(PlannedDataLayer):
@@ -121,9 +124,7 @@ class Speech2TextDataLayer(PlannedDataLayer):
         self._features = AudioFeatures(self.params)
         self._tokenizer = _make_tokenizer(self.params)
         self.seconds_per_position = self._features.stride / self._features.sample_freq
-        augmentation = self.params["augmentation"]
-        self._augment = AudioAugmentation(augmentation, self._features.sample_freq)
-        self._mask = SpecAugment(augmentation)
+        self._randomness = self._make_randomness() if mode == "train" else None
         tokenizer = self._tokenizer
         self.spec = DataSpec(
             target_vocab_size=tokenizer.vocab_size,
@@ -134,6 +135,7 @@ class Speech2TextDataLayer(PlannedDataLayer):
             unk_id=tokenizer.unk_id,
             symbols=_symbols(tokenizer),
         )
+        self._warn_of_long_symbols()
         self.fingerprint = _fingerprint(self.params, tokenizer)
         self._files: list[str] = []
         if mode == "train":
@@ -146,18 +148,16 @@ class Speech2TextDataLayer(PlannedDataLayer):
     def with_lines(self, lines: Sequence[str]) -> Self:
         """Returns a layer over audio files, in infer."""
         layer = copy.copy(self)
-        layer.mode = "infer"
+        layer.mode, layer._randomness = "infer", None
         layer._set_corpus(layer._reader().read(plain_list(lines, "input"), []))
         return layer
 
     def dataset(self, position: Position = Position()) -> tf.data.Dataset:
-        is_train = self.mode == "train"
-        randomness = Randomness(self.params["seed"], self._augment, self._mask)
         batches = SpeechBatches(
             self._corpus,
             self._features,
             self.spec,
-            randomness if is_train else None,
+            self._randomness,
             drops_bad=self.params["bad_examples"] == "drop",
         )
         dataset = batches.dataset(lambda: self._examples(position))
@@ -206,10 +206,37 @@ class Speech2TextDataLayer(PlannedDataLayer):
         most = self.params["max_duration"]
         if names is None and self.mode != "infer":
             problems.append(f"dataset_files: missing in {self.mode}")
+        if self._reads_standard_input and self.mode in ("train", "eval"):
+            problems.append(f"dataset_files: {self.mode} cannot read standard input")
         if least is not None and most is not None and least > most:
             problems.append(f"min_duration: {least} is above max_duration {most}")
         if problems:
             raise ConfigError([f"{type(self).__name__}/{text}" for text in problems])
+        for name in ("soundfile", "soxr"):  # not only when the first file is read
+            speech_package(name)
+
+    @property
+    def _reads_standard_input(self) -> bool:
+        names = self.params["dataset_files"] or []
+        return STANDARD_INPUT in ([names] if isinstance(names, str) else names)
+
+    def _make_randomness(self) -> Randomness:
+        params = self.params["augmentation"]
+        augment = AudioAugmentation(params, self._features.sample_freq)
+        return Randomness(self.params["seed"], augment, SpecAugment(params))
+
+    def _warn_of_long_symbols(self) -> None:
+        """Tells of an alphabet that is none: a line is split into characters."""
+        first = 1 + max(self.spec.pad_id, self.spec.eos_id, self.spec.unk_id)
+        long = [symbol for symbol in self.spec.symbols[first:] if len(symbol) > 1]
+        if long and not self.params["bpe"] and self.worker.is_chief:
+            _log.warning(
+                "%s: %d symbols of several characters, such as %r, are never found in "
+                "a transcript; a SentencePiece model needs bpe: True",
+                self.params["vocab_file"],
+                len(long),
+                long[0],
+            )
 
     def _reader(self) -> CorpusReader:
         return CorpusReader(
@@ -224,7 +251,7 @@ class Speech2TextDataLayer(PlannedDataLayer):
         names = self.params["dataset_files"]
         if names is None:
             return self._reader().read([], [])
-        if STANDARD_INPUT in ([names] if isinstance(names, str) else names):
+        if self._reads_standard_input:
             self._check_one_reader()
         utterances, self._files = read_manifests(names, self.mode != "infer")
         return self._reader().read(utterances, self._files)

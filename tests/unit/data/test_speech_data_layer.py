@@ -3,12 +3,13 @@ from __future__ import annotations
 import functools
 import logging
 import string
+import sys
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from oseq.config.params import ConfigError
+from oseq.config.params import ConfigError, UserError
 from oseq.contracts import Position
 from oseq.data.sentencepiece_tokenizer import train_sentencepiece
 from oseq.data.speech_data_layer import Speech2TextDataLayer
@@ -446,6 +447,30 @@ def test_values_that_do_not_fit_are_refused_all_at_once(corpus):
 def test_standard_input_is_read_by_one_process(corpus):
     with pytest.raises(DataError, match="read by one process, not by 2"):
         make(corpus, "infer", OneOf(0, 2), dataset_files="-")
+    with pytest.raises(ConfigError, match="eval cannot read standard input"):
+        make(corpus, "eval", dataset_files=["-"])
+
+
+@pytest.mark.parametrize("package", ["soundfile", "soxr"])
+def test_a_missing_package_is_named_before_any_file_is_read(
+    corpus, monkeypatch, package
+):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(UserError, match=rf"{package} \(pip install oseq\[speech\]\)"):
+        make(corpus)
+
+
+def test_noise_files_are_looked_for_in_training_alone(corpus):
+    augmentation = {"noise_files": "nowhere/*.wav"}
+    with pytest.raises(DataError, match="nowhere"):
+        make(corpus, augmentation=augmentation)
+    assert make(corpus, "eval", augmentation=augmentation).num_examples
+
+
+def test_symbols_that_no_transcript_can_have_are_told_of(folder, caplog):
+    (folder / "vocab.txt").write_text("a\nth\n")
+    make(folder, "infer", files="a.wav")
+    assert "vocab.txt: 1 symbols of several characters, such as 'th'" in caplog.text
 
 
 def test_positions_add_up(corpus):
