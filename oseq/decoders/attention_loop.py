@@ -27,6 +27,7 @@ class LoopCarry(NamedTuple):
 
     states: tuple[State, ...]  # of the layers
     fed: tf.Tensor  # [N, F], what was attended to
+    attention: Any  # the attention's state
 
 
 class LoopOutput(NamedTuple):
@@ -134,6 +135,7 @@ class AttentionLoop(Composite):
         return LoopCarry(
             tuple(layer.zero_state(num_sentences) for layer in self.layers),
             tf.zeros([num_sentences, self.fed_size], self.compute_dtype),
+            self.attention.zero_state(num_sentences, memory),
         )
 
     def step(
@@ -182,12 +184,15 @@ class AttentionLoop(Composite):
                 outputs += inputs
             outputs = self._dropped(outputs, f"output_{i}", masks)
             states.append(state)
-        context, weights = self.attention.attend(outputs, product, constants, visible)
+        context, weights, attention = self.attention.attend(
+            outputs, product, constants, visible, carry.attention
+        )
         fed = context
         if self.attention_map is not None:
             both = tf.concat([outputs, context], axis=-1)
             fed = tf.tanh(product("attention_map", both))
-        return LoopOutput(outputs, fed, weights), LoopCarry(tuple(states), fed)
+        carry = LoopCarry(tuple(states), fed, attention)
+        return LoopOutput(outputs, fed, weights), carry
 
     def _token_products(self, vectors: tf.Tensor) -> tf.Tensor:
         """Args: vectors: [..., E]. Returns: [..., G], with the first layer's bias."""

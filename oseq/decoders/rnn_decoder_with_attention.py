@@ -24,6 +24,7 @@ from oseq.decoders.attention_stacks import (
 from oseq.decoders.token_decoder import TokenDecoder
 from oseq.encoders.rnn_params import CELL_PARAMS, keep_prob, make_cell, num_units_of
 from oseq.layers.linear import Linear
+from oseq.layers.location_attention import LocationAttention
 from oseq.layers.recurrent import RecurrentLayer
 from oseq.layers.recurrent_attention import (
     BahdanauAttention,
@@ -33,12 +34,15 @@ from oseq.layers.recurrent_attention import (
 from oseq.layers.token_embedding import TokenEmbedding
 
 _GNMT = ("gnmt", "gnmt_v2")
+# Of location: as wide as Tacotron 2's, Shen et al. 2018, section 2.2.
+_LOCATION_WIDTH, _LOCATION_FILTERS = 31, 32
 
 
 class RNNDecoderWithAttention(TokenDecoder):
-    """Recurrent layers with attention, in one of four wirings (``attention_type``).
+    """Recurrent layers with attention, wired by ``attention_type``.
 
-    - ``bahdanau``, ``luong``: attention after all layers, see ``InputFeedingStack``;
+    - ``bahdanau``, ``luong``, ``location``: attention after all layers, see
+      ``InputFeedingStack``;
     - ``gnmt``, ``gnmt_v2``: attention of the bottom layer, see ``GNMTStack``. With
       ``tie_embeddings`` the topmost layer has ``tgt_emb_size`` units, whatever the
       others have, for its outputs are what the table of tokens scores with.
@@ -65,11 +69,12 @@ class RNNDecoderWithAttention(TokenDecoder):
         return {
             "tgt_emb_size": Param(int, "size of the vectors of tokens", minimum=1),
             "attention_type": Param(
-                ["bahdanau", "luong", *_GNMT], "how it attends, and what reads it"
+                ["bahdanau", "luong", "location", *_GNMT],
+                "how it attends, and what reads it",
             ),
             "attention_layer_size": Param(
                 int,
-                "size of the attention's keys; for bahdanau and luong also of the "
+                "size of the attention's keys; but for gnmt and gnmt_v2 also of the "
                 "vectors that logits are made of",
                 minimum=1,
             ),
@@ -97,6 +102,18 @@ class RNNDecoderWithAttention(TokenDecoder):
                 bool, "normalize bahdanau's weights; None: gnmt and gnmt_v2 do"
             ),
             "luong_scale": Param(bool, "multiply luong's scores by a weight", False),
+            "location_width": Param(
+                int,
+                "of location: positions around each whose last weights it sees; None: "
+                f"{_LOCATION_WIDTH}",
+                minimum=1,
+            ),
+            "location_filters": Param(
+                int,
+                "of location: convolutions that look at them; None: "
+                f"{_LOCATION_FILTERS}",
+                minimum=1,
+            ),
             "decoder_dp_input_keep_prob": keep_prob(
                 "1 - dropout rate on each layer's input"
             ),
@@ -155,6 +172,12 @@ class RNNDecoderWithAttention(TokenDecoder):
             problems.append("bahdanau_normalize: luong has nothing to normalize")
         if kind != "luong" and self.params["luong_scale"]:
             problems.append(f"luong_scale: {kind} has no such weight")
+        if kind != "location":
+            problems += [
+                f"{key}: {kind} does not look at where it attended to before"
+                for key in ("location_width", "location_filters")
+                if self.params[key] is not None
+            ]
         if problems:
             raise ConfigError(problems)
 
@@ -216,4 +239,12 @@ class RNNDecoderWithAttention(TokenDecoder):
         normalized = params["bahdanau_normalize"]
         if normalized is None:
             normalized = params["attention_type"] in _GNMT
+        if params["attention_type"] == "location":
+            return LocationAttention(
+                size,
+                width=params["location_width"] or _LOCATION_WIDTH,
+                filters=params["location_filters"] or _LOCATION_FILTERS,
+                normalized=normalized,
+                **options,
+            )
         return BahdanauAttention(size, normalized=normalized, **options)

@@ -63,21 +63,28 @@ class RecurrentAttention(Composite):
         """Returns context [B, Q, H'], and attention weights [B, Q, S] float32.
 
         Args:
-          query: [B, Q, H].
+          query: [B, Q, H]; none has another before it.
           memory: see ``memory``.
         """
-        context, weights = self.attend(
-            tf.reshape(query, [-1, query.shape[-1]]),
+        rows = tf.reshape(query, [-1, query.shape[-1]])
+        context, weights, _ = self.attend(
+            rows,
             product_with(self.factors(memory)),
             self.constants(memory),
             memory["visible"],
+            self.zero_state(tf.shape(rows)[0], memory),
         )
         shape = tf.concat([tf.shape(query)[:2], tf.shape(context)[1:]], axis=0)
         return tf.reshape(context, shape), weights
 
     def attend(
-        self, query: tf.Tensor, product: Product, constants: Any, visible: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor]:
+        self,
+        query: tf.Tensor,
+        product: Product,
+        constants: Any,
+        visible: tf.Tensor,
+        state: Any,
+    ) -> tuple[tf.Tensor, tf.Tensor, Any]:
         """``call`` for a loop of steps.
 
         Args:
@@ -85,14 +92,26 @@ class RecurrentAttention(Composite):
           product: with ``factors(memory)``.
           constants: ``constants(memory)``.
           visible: [B, 1, S] bool.
+          state: what the query before each left; see ``zero_state``.
 
         Returns:
-          context [N, H'], and attention weights [B, Q, S] float32.
+          context [N, H'], attention weights [B, Q, S] float32, and the new state.
         """
-        scores = self.scores(query, product, constants, tf.shape(visible)[0])
+        scores = self.scores(query, product, constants, tf.shape(visible)[0], state)
         weights = masked_softmax(scores, visible)  # [B, Q, S]
         context = product("values", tf.cast(weights, query.dtype))  # [B, Q, H']
-        return tf.reshape(context, [-1, context.shape[-1]]), weights
+        rows = tf.reshape(context, [-1, context.shape[-1]])
+        return rows, weights, self.state_after(weights)
+
+    def zero_state(self, num_rows: tf.Tensor, memory: Memory) -> Any:
+        """Returns the state before the first of N queries: a structure of [N, ...]."""
+        del num_rows, memory
+        return ()
+
+    def state_after(self, weights: tf.Tensor) -> Any:
+        """Args: weights: [B, Q, S]. Returns: what the next queries need of them."""
+        del weights
+        return ()
 
     def factors(self, memory: Memory) -> dict[str, Factor]:
         """Returns what ``attend`` multiplies with, by name."""
@@ -109,7 +128,12 @@ class RecurrentAttention(Composite):
 
     @abc.abstractmethod
     def scores(
-        self, query: tf.Tensor, product: Product, constants: Any, num_sentences: Any
+        self,
+        query: tf.Tensor,
+        product: Product,
+        constants: Any,
+        num_sentences: Any,
+        state: Any,
     ) -> tf.Tensor:
         """Args: query: [N, H]. Returns: [B, Q, S] float32."""
 
@@ -148,13 +172,43 @@ class BahdanauAttention(RecurrentAttention):
         return memory["keys"], self.score.vector()
 
     def scores(
-        self, query: tf.Tensor, product: Product, constants: Any, num_sentences: Any
+        self,
+        query: tf.Tensor,
+        product: Product,
+        constants: Any,
+        num_sentences: Any,
+        state: Any,
     ) -> tf.Tensor:
+        del state
         keys, vector = constants
+        return self.scores_of(query, product, keys, vector, num_sentences)
+
+    def scores_of(
+        self,
+        query: tf.Tensor,
+        product: Product,
+        keys: tf.Tensor,
+        vector: tf.Tensor,
+        num_sentences: Any,
+        more: tf.Tensor | None = None,
+    ) -> tf.Tensor:
+        """Returns [B, Q, S] float32: ``vector . tanh(keys + query + more)``.
+
+        Args:
+          query: [N, H].
+          product: with ``factors``.
+          keys: [B, S, U] float32.
+          vector: [U] float32.
+          num_sentences: B.
+          more: what else is added: [N * S, U] float32, or nothing.
+        """
         query = tf.cast(product("query", query), tf.float32)
         query = tf.reshape(query, [num_sentences, -1, 1, self.units])  # [B, Q, 1, U]
         # Not [:, tf.newaxis], whose gradient is a copy.
-        hidden = tf.tanh(tf.expand_dims(keys, 1) + query)  # [B, Q, S, U]
+        total = tf.expand_dims(keys, 1) + query  # [B, Q, S, U]
+        if more is not None:
+            total += tf.reshape(more, tf.shape(total))
+        hidden = tf.tanh(total)
         shape = tf.shape(hidden)
         scores = tf.matmul(
             tf.reshape(hidden, [-1, self.units]), tf.expand_dims(vector, 1)
@@ -195,9 +249,14 @@ class LuongAttention(RecurrentAttention):
         return {**super().factors(memory), "keys": (memory["keys"],)}
 
     def scores(
-        self, query: tf.Tensor, product: Product, constants: Any, num_sentences: Any
+        self,
+        query: tf.Tensor,
+        product: Product,
+        constants: Any,
+        num_sentences: Any,
+        state: Any,
     ) -> tf.Tensor:
-        del constants
+        del constants, state
         query = tf.reshape(query, [num_sentences, -1, self.units])  # [B, Q, U]
         return tf.cast(product("keys", query), tf.float32)
 

@@ -1,8 +1,9 @@
 """Recurrent decoders with attention in NumPy, one sentence and one step at a time.
 
 Written from the papers: Bahdanau et al., 2015 (appendix A.1.2); Salimans and Kingma,
-2016 (section 2); Luong et al., 2015 (section 3); Wu et al., 2016 (section 3); residuals
-of layers of another size as OpenSeq2Seq adds them; cells as Keras documents them.
+2016 (section 2); Luong et al., 2015 (section 3); Chorowski et al., 2015 (section 2.1);
+Wu et al., 2016 (section 3); residuals of layers of another size as OpenSeq2Seq adds
+them; cells as Keras documents them.
 Nothing of oseq is used but the values of a decoder's weights.
 """
 
@@ -32,7 +33,7 @@ def _input_feeding(decoder, vectors, source, length):
     cells = [_Cell(layer) for layer in loop.layers]
     skip = decoder.params["decoder_use_skip_connections"]
     attentional = _numpy(loop.attention_map.kernel)
-    fed = np.zeros(attentional.shape[1])
+    fed, weights = np.zeros(attentional.shape[1]), np.zeros(len(source))
     outputs, alignment = [], []
     for vector in vectors:
         hidden = np.concatenate([vector, fed])
@@ -41,7 +42,7 @@ def _input_feeding(decoder, vectors, source, length):
             hidden = cell.step(below)
             if skip and number > 0:
                 hidden = hidden + below
-        weights = _weights(loop.attention, hidden, source, length)
+        weights = _weights(loop.attention, hidden, source, length, weights)
         fed = np.tanh(np.concatenate([hidden, weights @ source]) @ attentional)
         outputs.append(fed)
         alignment.append(weights)
@@ -73,7 +74,7 @@ def _gnmt(decoder, vectors, source, length):
     return np.stack(outputs), np.stack(alignment)
 
 
-def _weights(attention, query, source, length):
+def _weights(attention, query, source, length, before=None):
     keys = source @ _numpy(attention.key.kernel)
     if hasattr(attention, "score"):
         hidden = keys + query @ _numpy(attention.query.kernel)
@@ -81,6 +82,8 @@ def _weights(attention, query, source, length):
         if attention.score.normalized:
             hidden = hidden + _numpy(attention.score.bias)
             vector = vector * _numpy(attention.score.gain) / np.sqrt(vector @ vector)
+        if hasattr(attention, "location"):
+            hidden = hidden + _location_features(attention.location, before)
         scores = np.tanh(hidden) @ vector
     else:
         scores = keys @ query
@@ -89,6 +92,18 @@ def _weights(attention, query, source, length):
     exponentials = np.exp(scores - scores.max())
     exponentials[length:] = 0.0
     return exponentials / exponentials.sum()
+
+
+def _location_features(location, before):
+    kernel = _numpy(location.kernel)[:, 0]  # [r, k]
+    width, num_filters = kernel.shape
+    features = np.zeros([len(before), num_filters])
+    for place in range(len(before)):
+        for i in range(width):
+            seen = place + i - (width - 1) // 2
+            if 0 <= seen < len(before):
+                features[place] += before[seen] * kernel[i]
+    return features @ _numpy(location.map)
 
 
 class _Cell:

@@ -49,6 +49,17 @@ WIRINGS = {
         "decoder_use_skip_connections": False,
     },
     "luong, scaled": {"attention_type": "luong", "luong_scale": True},
+    "location": {
+        "attention_type": "location",
+        "location_width": 4,
+        "location_filters": 2,
+    },
+    "location, normalized": {
+        "attention_type": "location",
+        "bahdanau_normalize": True,
+        "core_cell": GRU,
+        **UNTIED,
+    },
     "gnmt": {"attention_type": "gnmt", "decoder_layers": 3, "core_cell": GRU},
     "gnmt, untied": {
         "attention_type": "gnmt",
@@ -250,6 +261,7 @@ def test_dropout_changes_what_is_taught_and_keeps_its_mean():
             "bahdanau_normalize: luong",
         ),
         ({"attention_type": "loung"}, "attention_type.*luong"),
+        ({"location_width": 3}, "location_width: gnmt does not look at where"),
         ({"core_cell_params": {}}, "core_cell_params/num_units: missing"),
         ({"decoder_dp_input_keep_prob": 0.0}, "decoder_dp_input_keep_prob.*above 0"),
     ],
