@@ -16,11 +16,7 @@ import tensorflow as tf
 from oseq.config.params import ConfigError, Param
 from oseq.config.plain import to_plain
 from oseq.contracts import DataSpec, Position
-from oseq.data.audio_augmentation import AudioAugmentation, AugmentationParams
-from oseq.data.audio_feature_params import (
-    AUDIO_FEATURE_PARAMS,
-    REQUIRED_AUDIO_FEATURE_PARAMS,
-)
+from oseq.data.audio_augmentation import AudioAugmentation
 from oseq.data.audio_features import AudioFeatures
 from oseq.data.audio_files import speech_package
 from oseq.data.delimited_tokenizer import DelimitedTokenizer
@@ -29,20 +25,15 @@ from oseq.data.planned_data_layer import PlannedDataLayer
 from oseq.data.sentencepiece_tokenizer import SentencePieceTokenizer
 from oseq.data.spec_augment import SpecAugment
 from oseq.data.speech_batches import Randomness, SpeechBatches
-from oseq.data.speech_corpus import CorpusReader, SpeechCorpus
+from oseq.data.speech_corpus import SpeechCorpus
+from oseq.data.speech_corpus_reader import SpeechCorpusReader
 from oseq.data.speech_manifest import STANDARD_INPUT, plain_list, read_manifests
+from oseq.data.speech_params import FEATURE_KEYS, OPTIONAL_PARAMS, REQUIRED_PARAMS
 from oseq.data.text_files import DataError
 from oseq.data.tokenizer import Tokenizer
 from oseq.distributed.chief_first import once_per_host
 from oseq.distributed.worker import Worker
 
-# Keys of features that trained weights do not depend on.
-_TRAINING_ONLY = ("dither", "pad_to")
-_FEATURE_KEYS = tuple(
-    key
-    for key in (*REQUIRED_AUDIO_FEATURE_PARAMS, *AUDIO_FEATURE_PARAMS)
-    if key not in _TRAINING_ONLY
-)
 # Utterances change places between epochs where their lengths are alike up to this
 # factor: hardly any two are equal to the frame.
 _ALIKE = 1.05
@@ -57,66 +48,16 @@ class Speech2TextDataLayer(PlannedDataLayer):
     resumed reads the same.
     """
 
-    front_end_keys = ("vocab_file", "bpe", *_FEATURE_KEYS)
+    front_end_keys = ("vocab_file", "bpe", *FEATURE_KEYS)
     input_keys = ("dataset_files",)
 
     @staticmethod
     def get_required_params() -> dict[str, Param]:
-        return {
-            **REQUIRED_AUDIO_FEATURE_PARAMS,
-            "vocab_file": Param(
-                str, "alphabet, one symbol a line, or a SentencePiece model"
-            ),
-        }
+        return REQUIRED_PARAMS
 
     @staticmethod
     def get_optional_params() -> dict[str, Param]:
-        return {
-            "dataset_files": Param(
-                (str, list[str]),
-                "manifests (CSV, TSV, JSON lines), globs or lists of them; infer also "
-                "reads audio files and lists of them, '-' is standard input",
-            ),
-            "bpe": Param(bool, "vocab_file is a SentencePiece model", False),
-            **AUDIO_FEATURE_PARAMS,
-            "augmentation": Param(
-                dict,
-                "random changes in train",
-                default={},
-                schema_of=AugmentationParams,
-            ),
-            "min_duration": Param(float, "s; train drops what is shorter", minimum=0),
-            "max_duration": Param(float, "s; train drops what is longer", above=0),
-            "subsampling": Param(
-                int,
-                "frames of each of the encoder's outputs: train drops transcripts that "
-                "CTC cannot align with them",
-                1,
-                minimum=1,
-            ),
-            "unknown_characters": Param(
-                ["error", "drop", "map"],
-                "characters outside the alphabet; map: to the other case or without "
-                "accents, else they are dropped, too",
-                "error",
-            ),
-            "bad_examples": Param(
-                ["error", "drop"],
-                "audio that is missing, damaged or empty; infer answers it blank",
-                "error",
-            ),
-            **PlannedDataLayer.get_optional_params(),
-            "batch_tokens": Param(
-                int, "most utterances times padded frames in a batch", minimum=1
-            ),
-            "batch_size": Param(int, "most utterances in a batch", minimum=1),
-            "cache_dir": Param(
-                str, "place of what is kept; default: .oseq_cache by the manifests"
-            ),
-            "cache_audio": Param(
-                bool, "keep samples there, decoded and resampled, in 16 bits", False
-            ),
-        }
+        return OPTIONAL_PARAMS
 
     def __init__(self, params: Mapping[str, Any], mode: str, worker: Worker):
         super().__init__(params, mode, worker)
@@ -238,8 +179,8 @@ class Speech2TextDataLayer(PlannedDataLayer):
                 long[0],
             )
 
-    def _reader(self) -> CorpusReader:
-        return CorpusReader(
+    def _reader(self) -> SpeechCorpusReader:
+        return SpeechCorpusReader(
             self.params,
             self.mode,
             self._features,
@@ -302,7 +243,7 @@ def _symbols(tokenizer: Tokenizer) -> tuple[str, ...]:
 
 def _fingerprint(params: Mapping[str, Any], tokenizer: Tokenizer) -> str:
     """Returns a hash of all that decides what features and ids are."""
-    values = {key: to_plain(params[key]) for key in _FEATURE_KEYS}
+    values = {key: to_plain(params[key]) for key in FEATURE_KEYS}
     content = json.dumps([tokenizer.fingerprint, values], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()
 
