@@ -9,9 +9,10 @@ import tensorflow as tf
 
 from oseq.layers.bidirectional import read_both_ways
 from oseq.layers.composite import Composite
+from oseq.layers.layer_norm_lstm import LayerNormLSTM
 from oseq.layers.recurrent import GRU, LSTM
 
-RNN_TYPES = {"lstm": LSTM, "gru": GRU}
+RNN_TYPES = {"lstm": LSTM, "gru": GRU, "layernorm_lstm": LayerNormLSTM}
 
 
 class SpeechRNN(Composite):

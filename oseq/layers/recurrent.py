@@ -26,9 +26,11 @@ class RecurrentLayer(keras.layers.Layer):
 
     Attributes:
       num_gates: how many vectors of size H the kernels make.
+      has_cudnn: whether cuDNN knows it.
     """
 
     num_gates: int
+    has_cudnn: bool = True
 
     def __init__(
         self,
@@ -77,7 +79,7 @@ class RecurrentLayer(keras.layers.Layer):
         if initial_state is None:
             initial_state = self.zero_state(shape[0])
         rows = tf.transpose(inputs, [1, 0, 2])  # [T, B, I]
-        if recurrent_cudnn.is_available():
+        if self.has_cudnn and recurrent_cudnn.is_available():
             outputs, state = self._run_cudnn(rows, length, initial_state)
         else:
             states = self._run_loop(rows, initial_state)

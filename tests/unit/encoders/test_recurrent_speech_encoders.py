@@ -197,6 +197,17 @@ def test_outputs_of_one_direction_know_no_more_than_the_lookahead(params):
     assert first == -(-last // encoder.subsampling)
 
 
+def test_a_layer_normalized_lstm_reads_both_ways():
+    encoder = deep_speech_2(rnn_type="layernorm_lstm", num_rnn_layers=1)
+
+    batch = source(6, 4)
+    outputs = encoder(batch)["outputs"]
+    second = {"features": batch["features"][1:, :4], "length": tf.constant([4])}
+
+    assert len(encoder.recurrent_layers[0].trainable_variables) == 2 * 9
+    assert close(encoder(second)["outputs"][0], outputs[1, :2], "float32")
+
+
 def test_outputs_of_two_directions_look_at_everything():
     assert deep_speech_2().lookahead is None
 
