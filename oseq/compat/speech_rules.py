@@ -14,7 +14,15 @@ from oseq.config.dotted import import_dotted
 _BEAM_SEARCH = "oseq.search.ctc_beam.CTCBeamSearch"
 _CONVOLUTIONAL = "oseq.encoders.TDNNEncoder"
 _FULL_SCALE = 32768  # what OpenSeq2Seq multiplied were numbers of 16 bits
-_ATTENTIONS = {"bahadanu": "bahdanau", "bahdanau": "bahdanau"}
+# What each type of attention, as it was spelled, is in oseq.
+_ATTENTIONS: dict[str, dict[str, Any]] = {
+    "bahadanu": {"attention_type": "bahdanau"},
+    "chorowski": {
+        "attention_type": "location",
+        "location_width": 101,
+        "location_filters": 10,
+    },
+}
 _RNN_CELLS = {
     "lstm": "tf.nn.rnn_cell.BasicLSTMCell",
     "gru": "tf.nn.rnn_cell.GRUCell",
@@ -174,6 +182,7 @@ def attention_type(section: Section, key: str, value: Any) -> None:
     if value not in _ATTENTIONS:
         section.refuse(key, f"{value!r}, but the types are {', '.join(_ATTENTIONS)}")
         return
-    section.put(key, _ATTENTIONS[value])
-    if value != _ATTENTIONS[value]:
-        section.note(key, f"{value!r} -> {_ATTENTIONS[value]!r}")
+    for name, each in _ATTENTIONS[value].items():
+        section.put(name, each)
+    text = ", ".join(f"{name}: {each!r}" for name, each in _ATTENTIONS[value].items())
+    section.note(key, f"{value!r} -> {text}")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from oseq.compat.experiment import DEFAULTS, EXPERIMENT
+from oseq.compat.lambdas import source_of_lambda
 from oseq.compat.rows import (
     By,
     Class,
@@ -255,13 +256,12 @@ class Translation:
             return [self._value(section, key, each, quiet) for each in value]
         if isinstance(value, tuple):
             return tuple(self._value(section, key, each, quiet) for each in value)
-        name = name_of(value)
-        if name is None:
-            return value
+        name = name_of(value) or source_of_lambda(value)
         if name in FUNCTIONS:
-            self.note(section.at(key), f"{value!r} -> {FUNCTIONS[name]}")
+            text = repr(value) if isinstance(value, Symbol) else name
+            self.note(section.at(key), f"{text} -> {FUNCTIONS[name]}")
             return import_dotted(FUNCTIONS[name])
-        if not quiet:
+        if isinstance(value, Symbol) and not quiet:
             section.refuse(key, without_counterpart(value))
         return value
 

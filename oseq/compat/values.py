@@ -32,10 +32,13 @@ _DECAY: dict[str, Row] = {
 }
 _FRACTION = By(rules.fraction_of_rate, float)
 
-# Functions that are values by themselves.
+# Functions that are values by themselves; lambdas go by their source.
 FUNCTIONS: dict[str, str] = {
     "open_seq2seq.parts.gated_linear_units": (
         "oseq.layers.activations.gated_linear_units"
+    ),
+    "lambda x: tf.minimum(tf.nn.relu(x), 20.0)": (
+        "oseq.layers.activations.clipped_relu"
     ),
 }
 

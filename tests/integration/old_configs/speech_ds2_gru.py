@@ -49,7 +49,7 @@ base_params = run(
         "initializer_params": {"uniform": False},
         "regularizer": None,
         "regularizer_params": {},
-        "activation_fn": lambda x: tf.minimum(tf.nn.relu(x), 20.0),
+        "activation_fn": lambda x: tf.minimum(tf.nn.relu(x), 6.0),
         "data_format": "BCFT",
         "dtype": tf.float32,
     },

@@ -57,7 +57,7 @@ base_params = run(
             "pos_embedding": False,
             "attention_params": {
                 "attention_dim": 8,
-                "attention_type": "bahadanu",
+                "attention_type": "chorowski",
                 "use_coverage": False,
                 "num_heads": 1,
                 "plot_attention": True,

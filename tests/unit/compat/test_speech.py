@@ -10,6 +10,7 @@ import tensorflow as tf
 from oseq.config.params import ConfigError
 from oseq.decoders import FullyConnectedCTCDecoder, RNNDecoderWithAttention
 from oseq.encoders import ListenAttendSpellEncoder, TDNNEncoder
+from oseq.layers.activations import clipped_relu
 from oseq.layers.recurrent import GRU, LSTM
 from oseq.models import Speech2Text
 from oseq.search import BeamSearch, CTCBeamSearch
@@ -375,7 +376,7 @@ def test_both_losses_of_a_joint_decoder(tmp_path):
         (
             las().replace("bahadanu", "zhaopeng"),
             "decoder_params/attention_params/attention_type: 'zhaopeng', but the types "
-            "are bahadanu, bahdanau",
+            "are bahadanu, chorowski",
         ),
         (
             las().replace("use_coverage=False", "use_coverage=True"),
@@ -424,13 +425,29 @@ def test_all_that_has_no_counterpart_is_named_at_once(tmp_path):
     assert len(problems) == 3
 
 
-def test_a_clipped_activation_is_the_same_function(tmp_path):
+def test_attention_that_sees_where_it_was(tmp_path):
+    params = base(tmp_path, las().replace("bahadanu", "chorowski"))
+
+    assert (
+        params["decoder_params"].items()
+        >= {
+            "attention_type": "location",
+            "attention_layer_size": 5,
+            "location_width": 101,
+            "location_filters": 10,
+        }.items()
+    )
+
+
+@pytest.mark.parametrize("limit", [20.0, 6.0])
+def test_a_clipped_activation_is_the_same_function(tmp_path, limit):
     params = base(
         tmp_path,
         "encoder=DeepSpeech2Encoder, encoder_params={"
-        "'activation_fn': lambda x: tf.minimum(tf.nn.relu(x), 20.0)}",
+        f"'activation_fn': lambda x: tf.minimum(tf.nn.relu(x), {limit})}}",
     )
 
-    outputs = params["encoder_params"]["activation_fn"](tf.constant([-1.0, 5.0, 30.0]))
+    function = params["encoder_params"]["activation_fn"]
 
-    assert outputs.numpy().tolist() == [0.0, 5.0, 20.0]
+    assert function(tf.constant([-1.0, 5.0, 30.0])).numpy().tolist() == [0, 5, limit]
+    assert (function is clipped_relu) == (limit == 20)
