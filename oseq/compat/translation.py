@@ -257,7 +257,7 @@ class Translation:
         if isinstance(value, tuple):
             return tuple(self._value(section, key, each, quiet) for each in value)
         name = name_of(value) or source_of_lambda(value)
-        if name in FUNCTIONS:
+        if name is not None and name in FUNCTIONS:
             text = repr(value) if isinstance(value, Symbol) else name
             self.note(section.at(key), f"{text} -> {FUNCTIONS[name]}")
             return import_dotted(FUNCTIONS[name])
