@@ -22,13 +22,16 @@ from oseq.decoders.attention_stacks import (
     InputFeedingStack,
 )
 from oseq.decoders.token_decoder import TokenDecoder
+from oseq.encoders.convs2s_params import table_options
 from oseq.encoders.rnn_params import CELL_PARAMS, keep_prob, make_cell, num_units_of
+from oseq.layers.learned_positions import LearnedPositions
 from oseq.layers.linear import Linear
 from oseq.layers.location_attention import LocationAttention
 from oseq.layers.recurrent import RecurrentLayer
 from oseq.layers.recurrent_attention import (
     BahdanauAttention,
     LuongAttention,
+    Memory,
     RecurrentAttention,
 )
 from oseq.layers.token_embedding import TokenEmbedding
@@ -36,6 +39,7 @@ from oseq.layers.token_embedding import TokenEmbedding
 _GNMT = ("gnmt", "gnmt_v2")
 # Of location: as wide as Tacotron 2's, Shen et al. 2018, section 2.2.
 _LOCATION_WIDTH, _LOCATION_FILTERS = 31, 32
+_POSITIONS = 1024
 
 
 class RNNDecoderWithAttention(TokenDecoder):
@@ -62,6 +66,8 @@ class RNNDecoderWithAttention(TokenDecoder):
         super().__init__(params, spec, policy, embedding, name=name)
         self._check_attention()
         self.stack = self._make_stack(policy)
+        sides = ("source", "target") if self.params["pos_embedding"] else ()
+        self.positions = {side: self._make_positions(side, policy) for side in sides}
         self.set_tables(self.params["tgt_emb_size"], self.stack.output_size)
 
     @staticmethod
@@ -114,6 +120,17 @@ class RNNDecoderWithAttention(TokenDecoder):
                 f"{_LOCATION_FILTERS}",
                 minimum=1,
             ),
+            "use_coverage": Param(
+                bool,
+                "of location: it sees the sum of all weights before, not the last ones",
+                False,
+            ),
+            "pos_embedding": Param(
+                bool,
+                "add a learned vector of its position to each of the encoder's outputs "
+                f"and to each token; from {_POSITIONS} on all share the last one",
+                False,
+            ),
             "decoder_dp_input_keep_prob": keep_prob(
                 "1 - dropout rate on each layer's input"
             ),
@@ -127,18 +144,21 @@ class RNNDecoderWithAttention(TokenDecoder):
         outputs = encoder_output_shape["outputs"]
         values = encoder_output_shape.get("values") or outputs
         self.stack.build(self.params["tgt_emb_size"], outputs[-1], values[-1])
+        sizes = {"source": outputs[-1], "target": self.params["tgt_emb_size"]}
+        for side, positions in self.positions.items():
+            positions.build((None, None, sizes[side]))
 
     def call(
         self, encoder_output: EncoderOutput, target: Target, training: bool = False
     ) -> DecoderOutput:
         """Args: target: ``ids`` [B, T], ``length`` [B]. Returns: logits [B, T, V]."""
-        vectors = self.embedding(self.history(target))
-        memory = self.stack.loop.attention.memory(encoder_output)
+        vectors = self._placed("target", self.embedding(self.history(target)))
+        memory = self._memory(encoder_output)
         outputs, alignment = self.stack(vectors, memory, training=training)
         return self.outputs_of(outputs, alignment)
 
     def initial_state(self, encoder_output: EncoderOutput) -> DecoderState:
-        memory = self.stack.loop.attention.memory(encoder_output)
+        memory = self._memory(encoder_output)
         return {
             "memory": memory,
             "carry": self.stack.zero_carry(memory),
@@ -148,9 +168,9 @@ class RNNDecoderWithAttention(TokenDecoder):
     def step(
         self, ids: tf.Tensor, index: tf.Tensor, state: DecoderState
     ) -> tuple[tf.Tensor, DecoderState]:
-        del index
         memory = state["memory"]
-        vectors = self.embedding(ids)  # [N, E]
+        vectors = self.embedding(ids)[:, tf.newaxis]  # [N, 1, E]
+        vectors = tf.squeeze(self._placed("target", vectors, index), 1)
         rows, alignment, carry = self.stack.step(vectors, memory, state["carry"])
         return self.project(rows), {
             "memory": memory,
@@ -158,6 +178,27 @@ class RNNDecoderWithAttention(TokenDecoder):
             "history": (),
             "alignment": tf.reshape(alignment, [-1, tf.shape(alignment)[2]]),
         }
+
+    def _memory(self, encoder_output: EncoderOutput) -> Memory:
+        """Returns what the attention looks at."""
+        outputs = self._placed("source", encoder_output["outputs"])
+        return self.stack.loop.attention.memory({**encoder_output, "outputs": outputs})
+
+    def _placed(
+        self, side: str, vectors: tf.Tensor, index: tf.Tensor | int = 0
+    ) -> tf.Tensor:
+        """Returns vectors [B, T, H] with their positions, where there are any."""
+        if side not in self.positions:
+            return vectors
+        return self.positions[side](vectors, index=index)
+
+    def _make_positions(self, side: str, policy: str) -> LearnedPositions:
+        return LearnedPositions(
+            _POSITIONS,
+            **table_options(self.weight_options),
+            name=f"{side}_positions",
+            dtype=policy,
+        )
 
     def _check_attention(self) -> None:
         kind, size = self.params["attention_type"], self.params["attention_layer_size"]
@@ -178,6 +219,8 @@ class RNNDecoderWithAttention(TokenDecoder):
                 for key in ("location_width", "location_filters")
                 if self.params[key] is not None
             ]
+            if self.params["use_coverage"]:
+                problems.append(f"use_coverage: {kind} does not look at where it was")
         if problems:
             raise ConfigError(problems)
 
@@ -244,6 +287,7 @@ class RNNDecoderWithAttention(TokenDecoder):
                 size,
                 width=params["location_width"] or _LOCATION_WIDTH,
                 filters=params["location_filters"] or _LOCATION_FILTERS,
+                cumulative=params["use_coverage"],
                 normalized=normalized,
                 **options,
             )

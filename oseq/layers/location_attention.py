@@ -21,11 +21,15 @@ class LocationAttention(BahdanauAttention):
     Args:
       width: r, positions around each key whose weights f sees.
       filters: k, size of f.
+      cumulative: what f sees is the sum of the weights of all queries before.
       units, options: see ``BahdanauAttention``.
     """
 
-    def __init__(self, units: int, *, width: int, filters: int, **options):
+    def __init__(
+        self, units: int, *, width: int, filters: int, cumulative: bool, **options
+    ):
         super().__init__(units, **options)
+        self.cumulative = cumulative
         self.location = _LocationKernels(
             width, filters, units, name="location", **self.weight_options
         )
@@ -41,8 +45,9 @@ class LocationAttention(BahdanauAttention):
     def zero_state(self, num_rows: tf.Tensor, memory: Memory) -> Any:
         return tf.zeros([num_rows, tf.shape(memory["visible"])[2]])
 
-    def state_after(self, weights: tf.Tensor) -> Any:
-        return tf.reshape(weights, [-1, tf.shape(weights)[2]])
+    def state_after(self, state: Any, weights: tf.Tensor) -> Any:
+        weights = tf.reshape(weights, [-1, tf.shape(weights)[2]])
+        return state + weights if self.cumulative else weights
 
     def scores(
         self,

@@ -101,16 +101,21 @@ class RecurrentAttention(Composite):
         weights = masked_softmax(scores, visible)  # [B, Q, S]
         context = product("values", tf.cast(weights, query.dtype))  # [B, Q, H']
         rows = tf.reshape(context, [-1, context.shape[-1]])
-        return rows, weights, self.state_after(weights)
+        return rows, weights, self.state_after(state, weights)
 
     def zero_state(self, num_rows: tf.Tensor, memory: Memory) -> Any:
         """Returns the state before the first of N queries: a structure of [N, ...]."""
         del num_rows, memory
         return ()
 
-    def state_after(self, weights: tf.Tensor) -> Any:
-        """Args: weights: [B, Q, S]. Returns: what the next queries need of them."""
-        del weights
+    def state_after(self, state: Any, weights: tf.Tensor) -> Any:
+        """Returns what the next queries need of these.
+
+        Args:
+          state: that these had.
+          weights: [B, Q, S].
+        """
+        del state, weights
         return ()
 
     def factors(self, memory: Memory) -> dict[str, Factor]:

@@ -22,6 +22,12 @@ def reference_logits(decoder, source, length, history):
       history: [T], BOS and the tokens before each position.
     """
     vectors = _numpy(decoder.embedding.table)[history]
+    if decoder.positions:
+        source_table, target_table = (
+            _numpy(decoder.positions[side].table) for side in ("source", "target")
+        )
+        source = source + source_table[: len(source)]
+        vectors = vectors + target_table[: len(vectors)]
     kind = decoder.params["attention_type"]
     run = _gnmt if kind.startswith("gnmt") else _input_feeding
     outputs, alignment = run(decoder, vectors, source, length)
@@ -33,7 +39,7 @@ def _input_feeding(decoder, vectors, source, length):
     cells = [_Cell(layer) for layer in loop.layers]
     skip = decoder.params["decoder_use_skip_connections"]
     attentional = _numpy(loop.attention_map.kernel)
-    fed, weights = np.zeros(attentional.shape[1]), np.zeros(len(source))
+    fed, seen = np.zeros(attentional.shape[1]), np.zeros(len(source))
     outputs, alignment = [], []
     for vector in vectors:
         hidden = np.concatenate([vector, fed])
@@ -42,7 +48,8 @@ def _input_feeding(decoder, vectors, source, length):
             hidden = cell.step(below)
             if skip and number > 0:
                 hidden = hidden + below
-        weights = _weights(loop.attention, hidden, source, length, weights)
+        weights = _weights(loop.attention, hidden, source, length, seen)
+        seen = weights + decoder.params["use_coverage"] * seen
         fed = np.tanh(np.concatenate([hidden, weights @ source]) @ attentional)
         outputs.append(fed)
         alignment.append(weights)

@@ -157,7 +157,13 @@ CASES = (
     joint(),
     recurrent("luong", attention_type="luong", luong_scale=True, core_cell=GRU),
     recurrent("gnmt", attention_type="gnmt", tie_embeddings=False),
-    recurrent("location", attention_type="location", location_width=3),
+    recurrent(
+        "location",
+        attention_type="location",
+        location_width=3,
+        use_coverage=True,
+        pos_embedding=True,
+    ),
 )
 
 

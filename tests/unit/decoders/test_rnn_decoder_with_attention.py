@@ -54,6 +54,12 @@ WIRINGS = {
         "location_width": 4,
         "location_filters": 2,
     },
+    "location, of all weights before": {
+        "attention_type": "location",
+        "location_width": 3,
+        "use_coverage": True,
+        "pos_embedding": True,
+    },
     "location, normalized": {
         "attention_type": "location",
         "bahdanau_normalize": True,
@@ -262,6 +268,7 @@ def test_dropout_changes_what_is_taught_and_keeps_its_mean():
         ),
         ({"attention_type": "loung"}, "attention_type.*luong"),
         ({"location_width": 3}, "location_width: gnmt does not look at where"),
+        ({"use_coverage": True}, "use_coverage: gnmt does not look at where"),
         ({"core_cell_params": {}}, "core_cell_params/num_units: missing"),
         ({"decoder_dp_input_keep_prob": 0.0}, "decoder_dp_input_keep_prob.*above 0"),
     ],
