@@ -113,7 +113,7 @@ DECODERS: Mapping[str, Counterpart] = {
                 {
                     "attention_dim": Renamed("attention_layer_size"),
                     "attention_type": By(rules.attention_type, str),
-                    "use_coverage": Only(False, "attention has no coverage"),
+                    "use_coverage": By(rules.use_coverage),
                     "num_heads": Only(1, "attention of recurrent decoders has one"),
                     "plot_attention": Dropped("see --timestamps_file"),
                 }
@@ -122,7 +122,7 @@ DECODERS: Mapping[str, Counterpart] = {
             "hidden_dim": By(rules.with_cell_of_decoder),
             "num_layers": Renamed("decoder_layers"),
             "dropout_keep_prob": Renamed("decoder_dp_output_keep_prob"),
-            "pos_embedding": Only(False, "recurrent decoders have no positions"),
+            "pos_embedding": SAME,
             **_BEAM_WIDTH,
             **_NO_LANGUAGE_MODEL,
             **_SYMBOLS,

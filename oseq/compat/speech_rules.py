@@ -183,3 +183,11 @@ def attention_type(section: Section, key: str, value: Any) -> None:
         section.put(name, each)
     text = ", ".join(f"{name}: {each!r}" for name, each in _ATTENTIONS[value].items())
     section.note(key, f"{value!r} -> {text}")
+
+
+def use_coverage(section: Section, key: str, value: Any) -> None:
+    kind = section.old.get("attention_type")
+    if kind == "chorowski":
+        section.put(key, value)
+    else:
+        section.note(key, f"dropped; attention_type {kind!r} never read it")

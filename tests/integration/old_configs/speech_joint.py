@@ -54,11 +54,11 @@ base_params = run(
         "attn_decoder": ListenAttendSpellDecoder,
         "attn_decoder_params": {
             "tgt_emb_size": 8,
-            "pos_embedding": False,
+            "pos_embedding": True,
             "attention_params": {
                 "attention_dim": 8,
                 "attention_type": "chorowski",
-                "use_coverage": False,
+                "use_coverage": True,
                 "num_heads": 1,
                 "plot_attention": True,
             },

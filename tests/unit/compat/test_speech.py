@@ -370,19 +370,9 @@ def test_both_losses_of_a_joint_decoder(tmp_path):
             "CTCBeamSearch decode",
         ),
         (
-            las("pos_embedding=True"),
-            "decoder_params/pos_embedding: True, but recurrent decoders have no "
-            "positions",
-        ),
-        (
             las().replace("bahadanu", "zhaopeng"),
             "decoder_params/attention_params/attention_type: 'zhaopeng', but the types "
             "are bahadanu, chorowski",
-        ),
-        (
-            las().replace("use_coverage=False", "use_coverage=True"),
-            "decoder_params/attention_params/use_coverage: True, but attention has no "
-            "coverage",
         ),
         (
             las().replace("num_heads=1", "num_heads=4"),
@@ -419,7 +409,7 @@ def test_what_has_no_counterpart(tmp_path, text, problem):
 def test_all_that_has_no_counterpart_is_named_at_once(tmp_path):
     problems = refused(
         tmp_path,
-        las("pos_embedding=True").replace("bahadanu", "zhaopeng")
+        las().replace("bahadanu", "zhaopeng").replace("num_heads=1", "num_heads=2")
         + ", data_layer=Speech2TextDataLayer, data_layer_params={'syn_enable': True}",
     )
 
@@ -427,7 +417,9 @@ def test_all_that_has_no_counterpart_is_named_at_once(tmp_path):
 
 
 def test_attention_that_sees_where_it_was(tmp_path):
-    params = base(tmp_path, las().replace("bahadanu", "chorowski"))
+    text = las("pos_embedding=True").replace("bahadanu", "chorowski")
+
+    params = base(tmp_path, text.replace("use_coverage=False", "use_coverage=True"))
 
     assert (
         params["decoder_params"].items()
@@ -436,6 +428,8 @@ def test_attention_that_sees_where_it_was(tmp_path):
             "attention_layer_size": 5,
             "location_width": 101,
             "location_filters": 10,
+            "use_coverage": True,
+            "pos_embedding": True,
         }.items()
     )
 
