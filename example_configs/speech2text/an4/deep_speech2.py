@@ -7,6 +7,8 @@ the default is data/an4.
 import os
 from pathlib import Path
 
+import tensorflow as tf
+
 from oseq.data.speech_data_layer import Speech2TextDataLayer
 from oseq.decoders import FullyConnectedCTCDecoder
 from oseq.encoders import DeepSpeech2Encoder
@@ -61,7 +63,7 @@ base_params = {
         "row_conv": False,
         "n_hidden": 384,
         "dropout_keep_prob": 0.7,
-        "activation_fn": "relu",
+        "activation_fn": tf.nn.relu,
     },
     "decoder": FullyConnectedCTCDecoder,
     "loss": CTCLoss,
