@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import os
 import tempfile
 import time
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tests.benchmarks.report import (
-    REPOSITORY,
+    find_an4,
     make_parser,
     print_table,
     run_module,
@@ -50,13 +49,6 @@ AUGMENTATION = {
     "n_freq_mask": 2,
     "n_time_mask": 2,
 }
-
-
-def find_an4() -> Path | None:
-    """Returns AN4's training manifest, or None where it is absent."""
-    data = Path(os.environ.get("OSEQ_DATA", REPOSITORY.parent / "shared" / "data"))
-    manifest = data / "asr" / "an4" / "train.tsv"
-    return manifest if manifest.is_file() else None
 
 
 def make_corpus(folder: Path, ending: str, rate: int, channels: int) -> Path:
@@ -196,7 +188,7 @@ def main() -> None:
         if (an4 := find_an4()) is None:
             print("AN4 is skipped: it is not in $OSEQ_DATA or ../shared/data")
         else:
-            manifests["AN4 (FLAC, 16 kHz)"] = an4
+            manifests["AN4 (FLAC, 16 kHz)"] = an4 / "train.tsv"
         quick = ["--quick"] if arguments.quick else []
         speeds = [
             run_module("tests.benchmarks.audio", "--json", manifest, *quick)

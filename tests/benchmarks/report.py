@@ -28,9 +28,17 @@ def cache_dir() -> Path:
 
 def find_multi30k() -> Path | None:
     """Returns the folder of the raw Multi30k files, or None where it is absent."""
+    return _find("mt/multi30k", "train.en.gz")
+
+
+def find_an4() -> Path | None:
+    """Returns the folder of AN4's manifests and audio, or None where it is absent."""
+    return _find("asr/an4", "train.tsv")
+
+
+def _find(name: str, file: str) -> Path | None:
     data = Path(os.environ.get("OSEQ_DATA", REPOSITORY.parent / "shared" / "data"))
-    folder = data / "mt" / "multi30k"
-    return folder if (folder / "train.en.gz").is_file() else None
+    return data / name if (data / name / file).is_file() else None
 
 
 def missing_multi30k() -> str:

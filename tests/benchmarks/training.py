@@ -10,7 +10,13 @@ import statistics
 from collections.abc import Callable, Sequence
 
 from tests.benchmarks.matmul import measure_peak
-from tests.benchmarks.report import find_multi30k, make_parser, print_table, say
+from tests.benchmarks.report import (
+    find_an4,
+    find_multi30k,
+    make_parser,
+    print_table,
+    say,
+)
 from tests.benchmarks.training_process import TrainingSpeed, measure_training
 from tests.benchmarks.workloads import CONFIGS, DTYPES
 
@@ -20,6 +26,10 @@ PLANS = {
     "base": (2, 8, 3),
     "gnmt-like": (3, 40, 10),
     "convs2s": (3, 40, 10),
+    "deep-speech2": (2, 12, 6),
+    "wave2letter-plus": (3, 20, 6),
+    "jasper": (3, 20, 6),
+    "conformer": (3, 20, 6),
 }
 QUICK_PLAN = (1, 3, 2)
 PEAK_OF = {"float32": "float32", "mixed_bfloat16": "bfloat16"}
@@ -82,7 +92,8 @@ def main() -> None:
         for model in arguments.models
     }
     data = "Multi30k" if find_multi30k() else "synthetic text (no Multi30k)"
-    print(f"base on synthetic text, the others on {data}; medians over the rounds")
+    speech = "AN4" if find_an4() else "synthetic sound (no AN4)"
+    print(f"base on synthetic text, others on {data} and {speech}; medians of rounds")
     peak_of = {dtype: statistics.median(peaks[PEAK_OF[dtype]]) for dtype in DTYPES}
     print_table(
         ["model", "target tokens/s", "rounds", "ms/update", "GFLOP/s", "share", "MiB"],

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.benchmarks.report import REPOSITORY, cache_dir, find_multi30k
+from tests.benchmarks.audio import make_corpus
+from tests.benchmarks.report import REPOSITORY, cache_dir, find_an4, find_multi30k
 from tests.benchmarks.synthetic import write_corpus
 
 _EXAMPLES = REPOSITORY / "example_configs/text2text/multi30k"
+_SPEECH = REPOSITORY / "example_configs/speech2text/an4"
 EXAMPLE = _EXAMPLES / "en-de-transformer-tiny.py"
 DTYPES = ("float32", "mixed_bfloat16")
 SIZES = ("tiny", "base")  # of a Transformer
@@ -16,6 +18,10 @@ CONFIGS = {
     "base": EXAMPLE,
     "gnmt-like": _EXAMPLES / "en-de-gnmt-like.py",
     "convs2s": _EXAMPLES / "en-de-convs2s.py",
+    "deep-speech2": _SPEECH / "deep_speech2.py",
+    "wave2letter-plus": _SPEECH / "wave2letter_plus.py",
+    "jasper": _SPEECH / "jasper.py",
+    "conformer": _SPEECH / "conformer.py",
 }
 
 _BASE_LAYERS = {
@@ -37,13 +43,15 @@ def arguments_of(model: str, cache: Path | None = None) -> list[str]:
     """Returns the settings of a model beside its config.
 
     Base is Transformer base, always on synthetic text. The others are their configs
-    themselves, on Multi30k where that is present.
+    themselves, on Multi30k or AN4 where that is present.
 
     Args:
       model: one of ``CONFIGS``.
       cache: place of corpora, subword model and token cache.
     """
     cache = cache or cache_dir()
+    if CONFIGS[model].parent == _SPEECH:
+        return _speech_data(cache)
     if model != "base":
         return _tiny_data(cache)
     return base_layers() + _synthetic_data(cache, vocab_size=32_000, mean_length=25)
@@ -77,6 +85,19 @@ def _tiny_data(cache: Path) -> list[str]:
         sentencepiece_model=cache / "multi30k-en-de.8000-plain.model",
         sentencepiece_byte_fallback=False,
     )
+
+
+def _speech_data(cache: Path) -> list[str]:
+    corpus = find_an4()
+    if corpus is not None:
+        manifest = corpus / "train.tsv"
+    else:
+        (cache / "speech").mkdir(exist_ok=True)
+        manifest = make_corpus(cache / "speech", "flac", 16000, 1)
+    return [
+        f"--data_layer_params/dataset_files={manifest}",
+        f"--data_layer_params/cache_dir={cache / 'audio'}",
+    ]
 
 
 def _synthetic_data(cache: Path, vocab_size: int, mean_length: int) -> list[str]:
