@@ -196,8 +196,8 @@ class AttentionLoop(Composite):
 
     def _token_products(self, vectors: tf.Tensor) -> tf.Tensor:
         """Args: vectors: [..., E]. Returns: [..., G], with the first layer's bias."""
-        kernel, bias = self.layers[0].input_factor()
-        factor = kernel[: vectors.shape[-1]], bias
+        kernel, *bias = self.layers[0].input_factor()
+        factor = kernel[: vectors.shape[-1]], *bias
         return map_rows(lambda rows: multiply(rows, factor), vectors)
 
     def _factors(self, memory: Memory) -> dict[str, Factor]:

@@ -18,8 +18,9 @@ class LayerNormLSTM(LSTM):
     """LSTM whose products and cell are normalized in every step.
 
     "Layer Normalization", Ba et al. 2016, equations 20 to 22: the gates are made of
-    ``LN(h @ recurrent_kernel) + LN(x @ kernel) + bias``, the output of ``LN(c)``. No
-    GPU library has it: it is a loop everywhere, whose gradient TensorFlow makes.
+    ``LN(h @ recurrent_kernel) + LN(x @ kernel) + bias``, the output of ``LN(c)``. The
+    bias is that of ``input_norm``, in float32: its gradient is summed over all steps.
+    No GPU library has it: it is a loop everywhere, whose gradient TensorFlow makes.
 
     Args:
       num_units, options: see ``LSTM``.
@@ -29,8 +30,12 @@ class LayerNormLSTM(LSTM):
 
     def __init__(self, num_units: int, **options: Any):
         super().__init__(num_units, **options)
-        self.input_norm = LayerNorm(_EPSILON, name="input_norm")
-        self.recurrent_norm = LayerNorm(_EPSILON, name="recurrent_norm")
+        self.input_norm = LayerNorm(
+            _EPSILON, initial_bias=self.initial_bias, name="input_norm"
+        )
+        self.recurrent_norm = LayerNorm(
+            _EPSILON, initial_bias=None, name="recurrent_norm"
+        )
         self.cell_norm = LayerNorm(_EPSILON, name="cell_norm")
 
     def build(self, input_shape: Any) -> None:
@@ -40,9 +45,8 @@ class LayerNormLSTM(LSTM):
         self.cell_norm.build((None, self.num_units))
 
     def input_factor(self) -> Factor:
-        """Returns the kernel, and zeros: the bias comes after the normalization."""
-        kernel, bias = super().input_factor()
-        return kernel, tf.zeros_like(bias)
+        """Returns the kernel alone: the bias comes with the normalization."""
+        return (tf.convert_to_tensor(self.kernel),)
 
     def advance(
         self, products: tf.Tensor, recurrent: tf.Tensor, state: State
@@ -52,8 +56,7 @@ class LayerNormLSTM(LSTM):
 
     def _normalized(self, products: tf.Tensor) -> tf.Tensor:
         """Returns [..., 4 H] float32, of products of the inputs, with the bias."""
-        normalized = self.input_norm(tf.cast(products, tf.float32))
-        return normalized + tf.cast(self.bias, tf.float32)
+        return self.input_norm(tf.cast(products, tf.float32))
 
     def _advance(
         self, inputs: tf.Tensor, recurrent: tf.Tensor, state: State
@@ -87,3 +90,6 @@ class LayerNormLSTM(LSTM):
             tf.concat([before[tf.newaxis], after], axis=0)
             for before, after in zip(state, states, strict=True)
         )
+
+    def _add_bias(self) -> None:
+        """There is none but that of ``input_norm``."""

@@ -52,16 +52,26 @@ def layer_norm(
 
 
 class _Normalization(keras.layers.Layer):
-    """Common part: FP32 ``scale`` and ``bias`` over the last axis."""
+    """Common part: FP32 ``scale`` and ``bias`` over the last axis.
 
-    def __init__(self, epsilon: float, *, name: str):
+    Args:
+      epsilon: what keeps a division by zero away.
+      initial_bias: a Keras initializer; None leaves the bias out, for zeros.
+    """
+
+    def __init__(self, epsilon: float, *, initial_bias: Any = "zeros", name: str):
         super().__init__(name=name, dtype=FLOAT32_POLICY, autocast=False)
         self.epsilon = epsilon
+        self.initial_bias = initial_bias
 
     def build(self, input_shape):
         size = (input_shape[-1],)
         self.scale = self.add_weight(name="scale", shape=size, initializer="ones")
-        self.bias = self.add_weight(name="bias", shape=size, initializer="zeros")
+        self.bias = None
+        if self.initial_bias is not None:
+            self.bias = self.add_weight(
+                name="bias", shape=size, initializer=self.initial_bias
+            )
 
 
 class LayerNorm(_Normalization):
@@ -70,10 +80,12 @@ class LayerNorm(_Normalization):
     def call(self, inputs, valid=None, training=False):
         """Args: inputs: [..., H]. Returns: the same shape and dtype."""
         del valid, training
+        scale = tf.convert_to_tensor(self.scale)
+        has_bias = self.bias is not None
         outputs = layer_norm(
             tf.reshape(inputs, [-1, inputs.shape[-1]]),
-            tf.convert_to_tensor(self.scale),
-            tf.convert_to_tensor(self.bias),
+            scale,
+            tf.convert_to_tensor(self.bias) if has_bias else tf.zeros_like(scale),
             tf.constant(self.epsilon),
         )
         return tf.reshape(outputs, tf.shape(inputs))

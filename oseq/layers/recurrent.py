@@ -104,7 +104,7 @@ class RecurrentLayer(keras.layers.Layer):
 
     @abc.abstractmethod
     def input_factor(self) -> Factor:
-        """Returns kernel [I, G] and bias [G], what inputs are multiplied with."""
+        """Returns what inputs are multiplied with: kernel [I, G], or bias [G], too."""
 
     @abc.abstractmethod
     def recurrent_factor(self) -> Factor:
@@ -238,14 +238,14 @@ class LSTM(RecurrentLayer):
         return run_lstm(self._products(inputs), *self.recurrent_factor(), *state)
 
     def _add_bias(self) -> Any:
-        forget = [0.0, self.forget_bias, 0.0, 0.0]
         return self.add_weight(
-            name="bias",
-            shape=(4 * self.num_units,),
-            initializer=lambda shape, dtype: tf.cast(
-                tf.repeat(forget, self.num_units), dtype
-            ),
+            name="bias", shape=(4 * self.num_units,), initializer=self.initial_bias
         )
+
+    def initial_bias(self, shape: tuple[int, ...], dtype: Any) -> tf.Tensor:
+        """Returns what the gates' bias [4 H] starts with."""
+        forget = [0.0, self.forget_bias, 0.0, 0.0]
+        return tf.cast(tf.repeat(forget, self.num_units), dtype)
 
 
 class GRU(RecurrentLayer):

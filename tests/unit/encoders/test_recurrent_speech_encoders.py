@@ -204,7 +204,7 @@ def test_a_layer_normalized_lstm_reads_both_ways():
     outputs = encoder(batch)["outputs"]
     second = {"features": batch["features"][1:, :4], "length": tf.constant([4])}
 
-    assert len(encoder.recurrent_layers[0].trainable_variables) == 2 * 9
+    assert len(encoder.recurrent_layers[0].trainable_variables) == 2 * 7
     assert close(encoder(second)["outputs"][0], outputs[1, :2], "float32")
 
 

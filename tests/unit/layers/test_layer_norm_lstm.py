@@ -52,7 +52,7 @@ def random_layer(policy):
 
 def normalize(values, norm):
     centered = values - values.mean()
-    return centered / np.sqrt(centered.var() + 1e-6) * norm.scale + norm.bias
+    return centered / np.sqrt(centered.var() + 1e-6) * norm.scale
 
 
 def test_it_computes_what_the_paper_says():
@@ -63,15 +63,35 @@ def test_it_computes_what_the_paper_says():
     outputs, (last_h, last_c) = layer(tf.constant(inputs))
 
     for x, output in zip(inputs[0], outputs[0], strict=True):
-        total = normalize(x @ layer.kernel, layer.input_norm) + layer.bias
+        total = normalize(x @ layer.kernel, layer.input_norm) + layer.input_norm.bias
         total = total + normalize(h @ layer.recurrent_kernel, layer.recurrent_norm)
         i, f, g, o = np.split(np.asarray(total), 4)
         i, f, o = (1 / (1 + np.exp(-gate)) for gate in (i, f, o))
         c = f * c + i * np.tanh(g)
-        h = o * np.tanh(np.asarray(normalize(c, layer.cell_norm)))
+        cell = normalize(c, layer.cell_norm) + layer.cell_norm.bias
+        h = o * np.tanh(np.asarray(cell))
         np.testing.assert_allclose(output, h, atol=1e-5)
     np.testing.assert_allclose(last_h[0], h, atol=1e-5)
     np.testing.assert_allclose(last_c[0], c, atol=1e-5)
+
+
+def test_the_gates_have_one_bias_which_begins_with_the_forget_gates():
+    layer = LayerNormLSTM(2, forget_bias=1.5, name="lstm", dtype="bfloat16")
+    layer(tf.zeros([1, 1, 3], "bfloat16"))
+
+    gates = [each.path for each in layer.variables if each.shape[-1] == 8]
+    assert gates == [
+        f"lstm/{name}"
+        for name in (
+            "kernel",
+            "recurrent_kernel",
+            "input_norm/scale",
+            "input_norm/bias",
+            "recurrent_norm/scale",
+        )
+    ]
+    assert layer.input_norm.bias.dtype == "float32"
+    assert layer.input_norm.bias.numpy().tolist() == [0, 0, 1.5, 1.5, 0, 0, 0, 0]
 
 
 @pytest.mark.parametrize("policy", POLICIES)

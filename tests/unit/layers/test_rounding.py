@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from oseq.decoders.attention_loop import AttentionLoop
 from oseq.layers.convolution import Convolution
+from oseq.layers.layer_norm_lstm import LayerNormLSTM
 from oseq.layers.learned_positions import LearnedPositions
 from oseq.layers.linear import Linear
 from oseq.layers.normalization import LayerNorm
@@ -188,11 +189,12 @@ def test_luong_attention(dtype):
     )
 
 
+@pytest.mark.parametrize("cell", [LSTM, LayerNormLSTM])
 @pytest.mark.parametrize("dtype", TOLERANCE)
-def test_attention_loop_of_many_steps(dtype):
+def test_attention_loop_of_many_steps(dtype, cell):
     def make(policy):
         loop = AttentionLoop(
-            [LSTM(SIZE, name="lstm", dtype=policy)],
+            [cell(SIZE, name="lstm", dtype=policy)],
             LuongAttention(SIZE, scaled=True, name="attention", dtype=policy),
             Linear(SIZE, use_bias=False, name="attention_map", dtype=policy),
             skip=False,
