@@ -258,7 +258,7 @@ def build_trainer(
     )
     moving_average = None
     if params["ema_decay"] is not None:
-        moving_average = MovingAverage(params["ema_decay"], optimizer)
+        moving_average = MovingAverage(params["ema_decay"], model, optimizer)
     if options.benchmark:
         hooks = benchmark_hooks(params, options)
     else:

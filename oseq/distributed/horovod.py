@@ -80,6 +80,15 @@ class HorovodWorker(Worker):
         for variable, value in zip(variables, values, strict=True):
             variable.assign(value)
 
+    def average(self, variables: Sequence[Any]) -> None:
+        def sums() -> list[tf.Tensor]:
+            values = [tf.cast(variable, tf.float32) for variable in variables]
+            return self.all_reduce_sum(values)
+
+        totals = tf.function(sums, autograph=False)()
+        for variable, total in zip(variables, totals, strict=True):
+            variable.assign(tf.cast(total / self.size, variable.dtype))
+
     def gather_objects(self, value: Any) -> list[Any]:
         self._num_gathers += 1
         name = f"oseq_objects_{self._num_gathers}"

@@ -65,6 +65,14 @@ class Worker(abc.ABC):
         """Gives every worker the chief's values of ``variables``."""
 
     @abc.abstractmethod
+    def average(self, variables: Sequence[Any]) -> None:
+        """Gives every worker the mean of all workers' values of ``variables``.
+
+        Args:
+          variables: of any float dtype; all workers get exactly the same.
+        """
+
+    @abc.abstractmethod
     def gather_objects(self, value: Any) -> list[Any]:
         """Returns every worker's ``value``, in the order of ranks, on all workers."""
 
@@ -87,6 +95,9 @@ class SingleWorker(Worker):
         return row[tf.newaxis]
 
     def broadcast(self, variables: Sequence[Any]) -> None:
+        del variables
+
+    def average(self, variables: Sequence[Any]) -> None:
         del variables
 
     def gather_objects(self, value: Any) -> list[Any]:

@@ -138,6 +138,13 @@ class Trainer:
         """Tells all hooks the outcome of an evaluation."""
         self._tell(lambda hook: hook.after_evaluation(self, evaluation))
 
+    def average_statistics(self) -> None:
+        """Gives all workers one model to be judged or saved; all must call it together.
+
+        What layers follow of batches is each worker's own else.
+        """
+        self._state.average_statistics()
+
     def evaluation_weights(self) -> contextlib.AbstractContextManager[None]:
         """Returns a context in which the model has the weights to be judged."""
         if self._moving_average is None:
@@ -156,6 +163,7 @@ class Trainer:
         Raises:
           CheckpointError: on all workers, when the chief cannot write.
         """
+        self.average_statistics()
         self._state.make_equal()
         tensors = self._state.capture()
         path = checkpoints.path_of(folder, self.step)
@@ -164,6 +172,7 @@ class Trainer:
 
     def snapshot(self) -> Checkpoint:
         """Returns what ``save`` would write; all workers must call it together."""
+        self.average_statistics()
         tensors = self._state.capture(on_all_workers=True)
         return Checkpoint(Path("memory"), self._header(), tensors)
 

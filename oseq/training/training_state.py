@@ -17,10 +17,12 @@ from oseq.training.weights import (
     assign,
     check_names,
     random_states_of,
+    statistics_of,
     to_numpy,
     weights_of,
 )
 
+_WEIGHTS, _AVERAGES = "weights/", "ema/"
 _SCALER, _RANDOM = "loss_scaler/", "random/"
 _log = logging.getLogger(__name__)
 
@@ -29,8 +31,9 @@ class TrainingState:
     """A run's variables by the names they have in a checkpoint.
 
     ``weights/<path>``, ``ema/<path>`` and the optimizer wrapper's own names
-    (``optimizer/...``, ``loss_scaler/...``) are the same on all workers;
-    ``random/<rank>/<number>`` is each worker's own.
+    (``optimizer/...``, ``loss_scaler/...``) are the same on all workers, statistics of
+    batches once ``average_statistics`` was called; ``random/<rank>/<number>`` is each
+    worker's own.
 
     Args:
       model: built.
@@ -49,12 +52,18 @@ class TrainingState:
         self._optimizer = optimizer
         self._worker = worker
         self._shared = {
-            f"weights/{path}": variable
+            _WEIGHTS + path: variable
             for path, variable in (weights_of(model) | optimizer.masters).items()
         }
         if moving_average is not None:
             for path, variable in moving_average.averages.items():
-                self._shared[f"ema/{path}"] = variable
+                self._shared[_AVERAGES + path] = variable
+        self._statistics = [
+            prefix + path
+            for prefix in (_WEIGHTS, _AVERAGES)
+            for path in statistics_of(model)
+            if prefix + path in self._shared
+        ]
         self._shared |= optimizer.state
         self._random = random_states_of(model)
 
@@ -62,6 +71,14 @@ class TrainingState:
         """Gives every worker the chief's values of all but the random states."""
         self._worker.broadcast(list(self._shared.values()))
         self._optimizer.write_back()
+
+    def average_statistics(self) -> None:
+        """Gives every worker the mean of what all have followed of their batches.
+
+        All workers must call it together.
+        """
+        if self._statistics:
+            self._worker.average([self._shared[name] for name in self._statistics])
 
     def make_equal(self) -> None:
         """Broadcasts again where workers have drifted apart.
@@ -123,6 +140,12 @@ class TrainingState:
             for names in (expected, found):
                 for name in [name for name in names if name.startswith(_SCALER)]:
                     del names[name]
+        if any(name.startswith(_AVERAGES) for name in found):
+            # Some are from before statistics were averaged, too.
+            for name in self._statistics:
+                last = _WEIGHTS + name.removeprefix(_AVERAGES)
+                if name.startswith(_AVERAGES) and last in found:
+                    found.setdefault(name, found[last])
         check_names(checkpoint, expected, found)
         for name, variable in expected.items():
             assign(variable, found[name])

@@ -38,6 +38,19 @@ def weights_of(model: keras.layers.Layer) -> dict[str, Any]:
     return by_path
 
 
+def statistics_of(model: keras.layers.Layer) -> dict[str, Any]:
+    """Returns what layers follow while they train, e.g. means of batches, by path.
+
+    Nobody trains these weights, and each worker sees other batches.
+    """
+    untrained = {id(weight) for weight in model.non_trainable_weights}
+    return {
+        path: weight
+        for path, weight in weights_of(model).items()
+        if id(weight) in untrained
+    }
+
+
 def random_states_of(model: keras.layers.Layer) -> list[Any]:
     """Returns the states of dropout and seed generators, in the order of layers.
 

@@ -36,6 +36,7 @@ TRAIN = (
     "--lr_policy_params/decay_steps=60",
     "--lr_policy_params/warmup_steps=5",
 )
+NORM = "--encoder_params/norm_params={'type': 'batch_norm'}"
 # Without a least length a model that knows so little gives blank answers.
 MODEL = (*toy.TINY, "--logdir=whole", "--search_params/min_length=3")
 
@@ -128,6 +129,10 @@ def two(place: Path) -> Job:
                 *(*TRAIN, "--logdir=whole"),
                 *("--mode=train_eval", "--eval_steps=100"),
             ),
+            "batch norm": (
+                *(*TRAIN, "--logdir=norm", "--max_steps=4", "--num_epochs=None"),
+                *("--mode=train_eval", "--eval_steps=2", NORM),
+            ),
             "terminated": (*TRAIN, "--logdir=run", f"--hooks=[{HOOKS}Terminated]"),
             "full disk": (*again, f"--hooks=[{HOOKS}FullDisk]"),
             "resumed": again,
@@ -148,6 +153,7 @@ def one(two: Job) -> dict[str, toy.Outcome]:
             *(*TRAIN, "--logdir=changed", "--resume=must"),
             *("--num_epochs=None", "--max_steps=30"),
         ),
+        "eval batch norm": (*toy.TINY, "--logdir=norm", "--mode=eval", NORM),
         **outputs_of(1),
     }
     return {name: toy.succeed(*arguments) for name, arguments in commands.items()}
@@ -264,6 +270,14 @@ def test_metrics_are_those_of_one_worker_to_the_last_digit(several, one):
     lines = [line for line in one["eval"].err.splitlines() if "perplexity" in line]
     assert len(lines) == 1
     assert lines[0] in chief.err.splitlines()
+
+
+def test_one_worker_finds_the_metrics_of_two_that_followed_statistics(two, one):
+    """Of each worker's own batches, until the model is judged."""
+    chief = two.succeeded("batch norm")
+
+    assert toy.metrics(chief) == toy.metrics(one["eval batch norm"])
+    assert "differ between workers" not in chief.err
 
 
 def test_outputs_are_those_of_one_worker_to_the_byte(several, one):

@@ -41,6 +41,7 @@ class EvaluationHook(Hook):
             self._evaluate(trainer)
 
     def _evaluate(self, trainer: Trainer) -> None:
+        trainer.average_statistics()
         with trainer.evaluation_weights():
             evaluation = self._evaluator.evaluate()
         self._evaluated_step = trainer.step

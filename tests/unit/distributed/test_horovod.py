@@ -67,6 +67,15 @@ def test_a_broadcast_reaches_variables_of_every_type(worker):
         np.testing.assert_array_equal(keras.ops.convert_to_numpy(variable), expected)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_the_average_of_one_worker_is_what_it_has(worker, dtype):
+    variable = keras.Variable([1.0, -2.5], dtype=dtype)
+
+    worker.average([variable])
+
+    assert keras.ops.convert_to_numpy(variable).tolist() == [1.0, -2.5]
+
+
 def test_a_users_own_time_limit_is_kept(worker):
     assert os.environ["HOROVOD_STALL_SHUTDOWN_TIME_SECONDS"] == "0"
 

@@ -16,8 +16,10 @@ from oseq.contracts import DataSpec, LossOutput, Position, Scored
 from oseq.data.data_layer import DataLayer
 from oseq.data.word_alignment import AlignedText
 from oseq.distributed.worker import SingleWorker
+from oseq.layers.normalization import MaskedBatchNorm
 from oseq.optimizers.loss_scalers import BackoffScaler, LossScaler, StaticLossScaler
 from oseq.optimizers.mp_wrapper import MixedPrecisionOptimizerWrapper
+from oseq.training.moving_average import MovingAverage
 from oseq.training.trainer import Trainer
 
 VOCABULARY = 8
@@ -27,12 +29,13 @@ BATCH = 2
 class TinyModel(keras.layers.Layer):
     """An embedding, dropout and a dense layer; ``generate`` repeats the source.
 
-    Three weights, and the state of one seed generator.
+    Three weights, and the state of one seed generator; with ``batch_norm`` four more
+    weights, of two of which nobody trains.
     """
 
     best_metric = "exact"
 
-    def __init__(self, policy="float32", vocabulary=VOCABULARY):
+    def __init__(self, policy="float32", vocabulary=VOCABULARY, batch_norm=False):
         super().__init__(name="tiny", dtype=policy, autocast=False)
         self.embedding = keras.layers.Embedding(
             vocabulary, 4, name="embedding", dtype=policy
@@ -41,9 +44,13 @@ class TinyModel(keras.layers.Layer):
         self.dense = keras.layers.Dense(
             vocabulary, name="dense", dtype=policy, kernel_initializer="he_normal"
         )
+        self.norm = MaskedBatchNorm(1e-3, 0.9, name="norm") if batch_norm else None
 
     def call(self, batch, training=False):
         hidden = self.dropout(self.embedding(batch["source"]["ids"]), training=training)
+        if self.norm is not None:
+            valid = tf.sequence_mask(batch["source"]["length"], tf.shape(hidden)[1])
+            hidden = self.norm(hidden, valid, training=training)
         logits = tf.cast(self.dense(hidden), tf.float32)
         alignment = tf.one_hot(
             tf.zeros_like(batch["source"]["ids"]), tf.shape(logits)[1]
@@ -233,20 +240,21 @@ def make_run(
     data_layer: TinyDataLayer | None = None,
     worker=None,
     vocabulary: int = VOCABULARY,
-    make_moving_average=None,
+    ema_decay: float | None = None,
+    batch_norm: bool = False,
 ) -> SimpleNamespace:
     """Returns a new run: ``model``, ``optimizer``, ``step`` and ``trainer``."""
     keras.utils.set_random_seed(5)
     worker = worker or SingleWorker()
     data_layer = data_layer or TinyDataLayer(worker=worker)
-    model = TinyModel(policy, vocabulary)
+    model = TinyModel(policy, vocabulary, batch_norm)
     model(next(iter(data_layer.dataset())))
     optimizer = MixedPrecisionOptimizerWrapper(
         keras.optimizers.Adam(0.05), scaler or StaticLossScaler(1.0)
     )
     optimizer.build(model.trainable_variables)
     step = TinyStep(model, optimizer, overflow_at, before)
-    average = make_moving_average(optimizer) if make_moving_average else None
+    average = ema_decay and MovingAverage(ema_decay, model, optimizer)
     trainer = Trainer(
         step,
         model,
@@ -275,6 +283,13 @@ class _OneOfAll(SingleWorker):
         gathered = list(self._shares)
         self._barrier.wait()
         return gathered
+    def average(self, variables):
+        values = [variable.numpy() for variable in variables]
+        for variable, *of_workers in zip(
+            variables, *self.gather_objects(values), strict=True
+        ):
+            variable.assign(np.mean(of_workers, axis=0))
+
 
 
 def on_workers(size, action):

@@ -26,7 +26,6 @@ from oseq.training.hooks.profiler import ProfilerHook
 from oseq.training.hooks.progress import ProgressHook
 from oseq.training.hooks.samples import SampleHook
 from oseq.training.hooks.tensorboard import TensorBoardHook
-from oseq.training.moving_average import MovingAverage
 from tests.unit.training.fakes import TinyDataLayer, all_values, make_run
 
 
@@ -152,10 +151,7 @@ def test_a_signal_skips_the_evaluation_at_the_end(tmp_path):
 
 
 def test_evaluation_judges_the_moving_average():
-    run = make_run(
-        last_step=2,
-        make_moving_average=lambda optimizer: MovingAverage(0.99, optimizer),
-    )
+    run = make_run(last_step=2, ema_decay=0.99)
 
     class Judge:
         def evaluate(self):

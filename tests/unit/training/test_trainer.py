@@ -3,6 +3,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import threading
 
 import numpy as np
 import pytest
@@ -12,14 +13,16 @@ from oseq.contracts import DataSpec, Position
 from oseq.distributed.worker import SingleWorker
 from oseq.training import checkpoint as checkpoints
 from oseq.training.checkpoint import CheckpointError
+from oseq.training.evaluator import Evaluation
 from oseq.training.hooks.checkpointing import CheckpointHook
+from oseq.training.hooks.evaluation import EvaluationHook
 from oseq.training.hooks.hook import Hook
-from oseq.training.moving_average import MovingAverage
 from tests.unit.training.fakes import (
     TinyDataLayer,
     all_values,
     backoff,
     make_run,
+    on_workers,
     saved_run,
 )
 
@@ -70,19 +73,14 @@ def assert_same(actual, expected):
     ("policy", "num_steps"), [("float32", 1), ("float32", 8), ("bfloat16", 5)]
 )
 def test_train_n_and_resume_is_train_on(tmp_path, policy, num_steps):
-    def average(optimizer):
-        return MovingAverage(0.9, optimizer)
-
-    whole = make_run(policy=policy, last_step=11, make_moving_average=average)
+    options = {"policy": policy, "ema_decay": 0.9, "batch_norm": True}
+    whole = make_run(last_step=11, **options)
     whole.trainer.run()
     first = make_run(
-        policy=policy,
-        last_step=num_steps,
-        hooks=[CheckpointHook(tmp_path, None, 1)],
-        make_moving_average=average,
+        last_step=num_steps, hooks=[CheckpointHook(tmp_path, None, 1)], **options
     )
     first.trainer.run()
-    second = make_run(policy=policy, last_step=11, make_moving_average=average)
+    second = make_run(last_step=11, **options)
     second.trainer.restore(checkpoints.latest(tmp_path))
     assert second.trainer.step == num_steps
     second.trainer.run()
@@ -321,6 +319,52 @@ def test_workers_that_drifted_apart_take_the_weights_of_the_chief(
     assert ("1 of" in caplog.text) == bool(drift)
 
 
+def test_what_workers_followed_is_averaged_before_it_is_judged_and_saved(
+    tmp_path, caplog
+):
+    building = threading.Lock()  # seeds are the process's
+
+    def judge_and_save(worker):
+        with building:
+            run = make_run(worker=worker, batch_norm=True, ema_decay=0.9)
+        mean = run.model.norm.moving_mean
+        mean.assign([float(worker.rank)] * 4)
+        run.average.averages[mean.path].assign([10.0 + worker.rank] * 4)
+        judged = []
+
+        class Judge:
+            def evaluate(self):
+                judged.append(mean.numpy().tolist())
+                return Evaluation({"loss": 1.0}, [])
+
+        EvaluationHook(Judge(), 1).after_step(run.trainer, None)
+        path = run.trainer.save(tmp_path)
+        return judged, mean.numpy().tolist(), path
+
+    chief, other = on_workers(2, judge_and_save)
+
+    assert chief == other
+    judged, mean, path = chief
+    assert (judged, mean) == ([[10.5] * 4], [0.5] * 4)
+    saved = checkpoints.read(path).tensors
+    assert saved["weights/tiny/norm/moving_mean"].tolist() == mean
+    assert [saved["ema/tiny/norm/moving_mean"].tolist()] == judged
+    assert "differ between workers" not in caplog.text
+
+
+def test_a_checkpoint_whose_average_has_no_statistics_goes_on_from_the_last(tmp_path):
+    _, path = saved_run(tmp_path, batch_norm=True, ema_decay=0.9)
+    saved = checkpoints.read(path)
+    last = saved.tensors["weights/tiny/norm/moving_mean"]
+    del saved.tensors["ema/tiny/norm/moving_mean"]
+    run = make_run(batch_norm=True, ema_decay=0.9)
+
+    run.trainer.restore(saved)
+
+    average = run.average.averages["tiny/norm/moving_mean"]
+    np.testing.assert_array_equal(average, last)
+
+
 def test_chief_only_hooks_run_on_the_chief_alone():
     worker = TwoWorkers(lambda value: value)
     worker.rank = 1
@@ -374,12 +418,31 @@ def test_totals_are_sums_over_all_updates():
     assert low - 1e-6 <= since.mean_loss <= high + 1e-6
 
 
+def test_the_average_follows_what_batch_norm_has_followed():
+    run = make_run(last_step=3, batch_norm=True, ema_decay=0.5)
+    mean = run.model.norm.moving_mean
+    average, expected = run.average.averages[mean.path], mean.numpy()
+
+    for step in range(3):
+        mean.assign_add([1.0, 2.0, 3.0, 4.0])
+        run.optimizer.iterations.assign(step + 1)
+        run.average.update(tf.constant(True))
+        decay = min(0.5, (2 + step) / (11 + step))
+        expected = decay * expected + (1 - decay) * mean.numpy()
+
+    np.testing.assert_allclose(average, expected, rtol=1e-6)
+    own = mean.numpy()
+    with run.average.used_by(run.model):
+        np.testing.assert_array_equal(mean.numpy(), average.numpy())
+    np.testing.assert_array_equal(mean.numpy(), own)
+
+
 def test_the_average_follows_the_masters_but_not_skipped_updates():
     run = make_run(
         overflow_at={2},
         last_step=2,
         scaler=backoff(),
-        make_moving_average=lambda optimizer: MovingAverage(0.9, optimizer),
+        ema_decay=0.9,
     )
     path = "tiny/dense/kernel"
     master = run.optimizer.masters[path]

@@ -13,7 +13,6 @@ from oseq.training import checkpoint as checkpoints
 from oseq.training.averaging import average, average_last
 from oseq.training.checkpoint import CheckpointError
 from oseq.training.hooks.checkpointing import CheckpointHook
-from oseq.training.moving_average import MovingAverage
 from oseq.training.warm_start import load_model
 from oseq.training.weights import restore_weights
 from tests.unit.training.fakes import (
@@ -70,9 +69,7 @@ def test_a_checkpoint_of_any_dtype_loads_in_any_other(tmp_path, saved, loaded):
 
 
 def test_inference_takes_the_averaged_weights(tmp_path):
-    run, path = saved_run(
-        tmp_path, make_moving_average=lambda optimizer: MovingAverage(0.9, optimizer)
-    )
+    run, path = saved_run(tmp_path, ema_decay=0.9)
     model = built()
     restore_weights(model, checkpoints.read(path), SPEC)
     averages = run.average.averages["tiny/dense/kernel"].numpy()
