@@ -8,6 +8,7 @@ from oseq.contracts import Source
 from oseq.data.audio_features import AudioFeatures
 from oseq.data.graph_resampling import resample
 from oseq.data.graph_tokenizer import GraphTokenizer
+from oseq.data.graph_wav import decode_wav
 
 
 class GraphAudioFrontEnd(tf.Module):
@@ -19,6 +20,7 @@ class GraphAudioFrontEnd(tf.Module):
 
     Attributes:
       sample_freq: Hz.
+      window_size: samples of a frame of features.
       stride: samples from one frame to the next.
     """
 
@@ -27,10 +29,11 @@ class GraphAudioFrontEnd(tf.Module):
         self._features = features
         self._tokenizer = tokenizer
         self.sample_freq = features.sample_freq
+        self.window_size = features.window_size
         self.stride = features.stride
 
     def read_wav(self, files: tf.Tensor) -> tf.RaggedTensor:
-        """Returns the samples of WAV files of 16-bit PCM.
+        """Returns the samples of WAV files, see ``decode_wav``.
 
         Channels are averaged, other sample rates are changed to ``sample_freq``.
 
@@ -49,12 +52,16 @@ class GraphAudioFrontEnd(tf.Module):
         features, length = self._features(samples.to_tensor(), length)
         return {"features": features, "length": length}
 
+    def num_frames(self, num_samples: tf.Tensor) -> tf.Tensor:
+        """Returns how many frames of features so many samples give, both [B] int32."""
+        return self._features.num_frames(num_samples)
+
     def decode(self, ids: tf.RaggedTensor) -> tf.Tensor:
         """Returns the text of target ids: [rows, (T)] int32 to [rows] string."""
         return self._tokenizer.decode(ids)
 
     def _read_one(self, file: tf.Tensor) -> tf.Tensor:
-        channels, rate = tf.audio.decode_wav(file)  # [N, channels]
+        channels, rate = decode_wav(file)  # [N, channels]
         samples = tf.reduce_mean(channels, axis=1)
         return tf.cond(
             rate == self.sample_freq,

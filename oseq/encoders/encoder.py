@@ -22,6 +22,11 @@ class Encoder(LayerComponent):
     num_attending_layers: int | None = None
     subsampling: int = 1
 
+    @property
+    def lookahead(self) -> int | None:
+        """Positions after ``t * subsampling`` that output t sees; None: maybe all."""
+        return None
+
     @abc.abstractmethod
     def call(self, source: Source, training: bool = False) -> EncoderOutput:
         """Returns one vector per position: ``outputs`` [B, S', H]."""

@@ -23,7 +23,9 @@ from oseq.export.transcriber import Transcriber
 from oseq.export.translator import Translator
 from oseq.models.model import Model
 from oseq.models.speech2text import Speech2Text
-from oseq.search.ctc_search import never_put_out
+from oseq.search.ctc_search import CTCSearch, never_put_out
+
+_OF_UTTERANCE = ("gain", "features_mean")  # where they are None
 
 
 def export_saved_model(
@@ -70,7 +72,7 @@ def export_saved_model(
 def verify_saved_model(
     model: Model, data_layer: DataLayer, folder: Path, sample: DataLayer
 ) -> None:
-    """Loads an export in another process and compares all that it answers.
+    """Loads an export in another process and compares what all signatures answer.
 
     Args:
       model, data_layer, folder: of ``export_saved_model``.
@@ -99,21 +101,34 @@ def _module_of(
             f"{type(model).__name__} cannot be exported: sound is transcribed by one "
             "Speech2Text model"
         )
-    stride = front_end.stride
-    limits = SubBatchLimits(
-        None if max_tokens is None else max_tokens * stride,
-        max_sentences,
-        least_tokens=1024 * stride,
+    transcriber = Transcriber(
+        model,
+        front_end,
+        data_layer.spec.num_features,
+        SubBatchLimits(max_tokens, max_sentences),
     )
-    transcriber = Transcriber(model, front_end, data_layer.spec.num_features, limits)
-    is_ctc = "frames" in transcriber.signatures
-    speech = {
+    return transcriber, {"speech": _about_speech(model, data_layer, front_end)}
+
+
+def _about_speech(
+    model: Speech2Text, data_layer: DataLayer, front_end: GraphAudioFrontEnd
+) -> dict[str, Any]:
+    """Returns what a stream of sound has to know; sizes in samples."""
+    encoder, params = model.encoder, data_layer.params
+    is_ctc = isinstance(model.search, CTCSearch)
+    return {
         "sample_freq": front_end.sample_freq,
-        "samples_per_frame": stride * model.encoder.subsampling if is_ctc else None,
+        "window_size": front_end.window_size,
+        "window_stride": front_end.stride,
+        # None: an attention model, which has no frames.
+        "samples_per_frame": front_end.stride * encoder.subsampling if is_ctc else None,
+        # Frames of features after its first one that a frame sees; None: maybe all.
+        "lookahead": encoder.lookahead,
+        # Normalized by what is known at the end of an utterance only.
+        "by_utterance": [key for key in _OF_UTTERANCE if params[key] is None],
         "blank": data_layer.spec.pad_id,
         "never": never_put_out(data_layer.spec),
     }
-    return transcriber, {"speech": speech}
 
 
 def _inputs_of(function: Any) -> dict[str, tf.TensorSpec]:

@@ -31,7 +31,7 @@ class SubBatchLimits:
     """How large a sub-batch may grow. None: no limit.
 
     Args:
-      max_tokens: sentences times padded length, in elements of a source.
+      max_tokens: sentences times padded length.
       max_sentences: sentences.
       parallel: sub-batches that may run side by side, each in a loop of its own.
       least_tokens: fewer are not fast enough to be worth a sub-batch.
@@ -49,6 +49,7 @@ def generate_in_sub_batches(
     as_source: Callable[[tf.RaggedTensor], Source],
     num_best: int,
     limits: SubBatchLimits,
+    num_tokens: Callable[[tf.Tensor], tf.Tensor] = tf.identity,
 ) -> Hypotheses:
     """Returns the hypotheses of every source, in the order of the sources.
 
@@ -61,11 +62,13 @@ def generate_in_sub_batches(
       as_source: makes of some of them what the model reads.
       num_best: K.
       limits: of a sub-batch.
+      num_tokens: makes of lengths of sources, above 0 and in descending order, what
+        counts for the limits.
     """
     length = tf.cast(sources.row_lengths(), tf.int32)  # [B]
     order = tf.argsort(length, direction="DESCENDING", stable=True)  # [B]
     num_sources = tf.math.count_nonzero(length, dtype=tf.int32)
-    starts = _starts(tf.gather(length, order[:num_sources]), limits)
+    starts = _starts(num_tokens(tf.gather(length, order[:num_sources])), limits)
 
     def answer(number: tf.Tensor) -> tuple[tf.Tensor, ...]:
         rows = order[starts[number] : starts[number + 1]]

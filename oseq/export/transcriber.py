@@ -23,7 +23,7 @@ class Transcriber(tf.Module):
       model: with trained weights.
       front_end: of the data that the model was trained on.
       num_features: F, of the same data.
-      limits: of what the model answers at once; its tokens are samples.
+      limits: of what the model answers at once; its tokens are frames of features.
 
     Attributes:
       num_best: K, the hypotheses of an utterance.
@@ -94,10 +94,11 @@ class Transcriber(tf.Module):
         input_signature=[tf.TensorSpec([None], tf.string, "wav")], autograph=False
     )
     def transcribe_wav(self, wav: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Returns what is said in WAV files of 16-bit PCM.
+        """Returns what is said in WAV files.
 
         Args:
-          wav: [B] string, the bytes of each; any rate, any number of channels.
+          wav: [B] string, the bytes of each: PCM of 8, 16, 24 or 32 bits or float of 32
+            or 64; any rate, any number of channels.
 
         Returns:
           As ``transcribe``.
@@ -121,7 +122,7 @@ class Transcriber(tf.Module):
           log_probabilities: [B, S', V] float32.
           length: [B] int32.
         """
-        source = self._front_end.as_source(_ragged(samples, length))
+        source = self._front_end.as_source(_finite(_ragged(samples, length)))
         places = tf.range(tf.size(length, tf.int64))
         return self._frames({"source": source, "id": places})
 
@@ -139,10 +140,11 @@ class Transcriber(tf.Module):
     def _answer(self, samples: tf.RaggedTensor) -> dict[str, tf.Tensor]:
         found = generate_in_sub_batches(
             self._generate,
-            samples,
+            _finite(samples),
             self._front_end.as_source,
             self.num_best,
             self._limits,
+            self._front_end.num_frames,
         )
         shape = tf.shape(found.score)
         return {
@@ -158,3 +160,11 @@ def _ragged(values: tf.Tensor, length: tf.Tensor) -> tf.RaggedTensor:
     check = tf.debugging.Assert(tf.reduce_all(is_inside), [message, length])
     with tf.control_dependencies([check]):
         return tf.RaggedTensor.from_tensor(values, length)
+
+
+def _finite(samples: tf.RaggedTensor) -> tf.RaggedTensor:
+    """Returns the samples, which have to be numbers."""
+    is_finite = tf.reduce_all(tf.math.is_finite(samples.flat_values))
+    message = "samples must be numbers, neither NaN nor infinite"
+    with tf.control_dependencies([tf.debugging.Assert(is_finite, [message])]):
+        return samples.with_flat_values(tf.identity(samples.flat_values))

@@ -16,16 +16,7 @@ class CTCStream:
     Args:
       blank: the class that stands for nothing, ``spec.pad_id``.
       never: classes that are not put out, see ``ctc_search.never_put_out``.
-
-    Attributes:
-      ids: all that were found since the beginning.
-      first: the frame that each of them was first seen in, counted from 0.
-      num_frames: that were taken in.
     """
-
-    ids: list[int]
-    first: list[int]
-    num_frames: int
 
     def __init__(self, blank: int, never: Sequence[int] = ()):
         self._blank = blank
@@ -35,7 +26,6 @@ class CTCStream:
     def reset(self) -> None:
         """Begins anew, with another utterance."""
         self._last = self._blank
-        self.ids, self.first, self.num_frames = [], [], 0
 
     def feed(self, frames: np.ndarray) -> list[int]:
         """Takes in the next frames, and returns the ids that are new.
@@ -48,10 +38,6 @@ class CTCStream:
             frames[:, self._never] = -np.inf
         path = frames.argmax(axis=1)
         previous = np.concatenate([[self._last], path])
-        (places,) = np.nonzero((path != self._blank) & (path != previous[:-1]))
-        new = path[places].tolist()
-        self.ids += new
-        self.first += (places + self.num_frames).tolist()
+        is_new = (path != self._blank) & (path != previous[:-1])
         self._last = int(previous[-1])
-        self.num_frames += len(path)
-        return new
+        return path[is_new].tolist()

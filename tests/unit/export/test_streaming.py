@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from oseq.config.params import UserError
-from oseq.export.streaming import StreamingTranscriber, StreamWindow
+from oseq.data.audio_feature_params import AUDIO_FEATURE_PARAMS
+from oseq.data.audio_features import AudioFeatures
+from oseq.export.streaming import StreamingTranscriber, StreamWindow, _problems_of
+from oseq.export.text_stream import TextStream
 
 RATE, HOP = 100, 4
 SYMBOLS = ["", "a", "b", "c"]
@@ -27,9 +30,15 @@ def text(ids):
     return "".join(SYMBOLS[i] for i in ids)
 
 
-def transcriber(window=EXACT):
+def transcriber(window=EXACT, frames=frames, hop=HOP, overlap=0):
     return StreamingTranscriber(
-        frames, text, blank=0, sample_freq=RATE, samples_per_frame=HOP, window=window
+        frames,
+        text,
+        blank=0,
+        sample_freq=RATE,
+        samples_per_frame=hop,
+        overlap=overlap,
+        window=window,
     )
 
 
@@ -76,6 +85,115 @@ def test_no_more_sound_is_kept_than_can_still_be_seen(samples):
 def test_a_window_that_sees_too_little_changes_the_text(samples):
     stream = transcriber(StreamWindow(chunk=0.2, before=0.0, after=0.0))
     assert stream.feed(samples) + stream.finish() != whole(samples)
+
+
+class OfFeatures:
+    """Frames of real features: each is told by its own few frames of features.
+
+    As the beginning of the hop and its end are in it, nothing may be missing.
+    """
+
+    def __init__(self, window, subsampling):
+        params = {
+            "num_audio_features": 2,
+            "input_type": "spectrogram",
+            "sample_freq": RATE,
+            "window_size": window / RATE,
+            "window_stride": HOP / RATE,
+            "window": "none",
+            "preemphasis": 0.0,
+            "gain": 1.0,
+            "features_mean": 0.0,
+            "features_std_dev": 1.0,
+        }
+        defaults = {key: each.default for key, each in AUDIO_FEATURE_PARAMS.items()}
+        self.features = AudioFeatures(defaults | params)
+        self.subsampling = subsampling
+
+    def __call__(self, samples):
+        features, length = self.features(samples[np.newaxis], np.array([len(samples)]))
+        sums = features.numpy()[0, : length[0]].sum(axis=1)
+        sums = np.append(sums, np.zeros(-len(sums) % self.subsampling))
+        sums = sums.reshape(-1, self.subsampling).sum(axis=1)
+        levels = np.abs(sums * 10).astype(int) % len(SYMBOLS)
+        return np.log(np.eye(len(SYMBOLS))[levels] * 0.9 + 0.02).astype(np.float32)
+
+
+@pytest.mark.parametrize("size", [3, 40])
+@pytest.mark.parametrize("subsampling", [1, 2, 3])
+@pytest.mark.parametrize("window", [4, 5, 10, 17])
+def test_frames_of_real_features_are_those_of_the_whole(window, subsampling, size):
+    model = OfFeatures(window, subsampling)
+    for num_samples in range(201, 201 + 3 * HOP * subsampling, 2):
+        samples = np.random.default_rng(size).normal(size=num_samples)
+        samples = samples.astype(np.float32)
+        seen = []
+        stream = transcriber(
+            StreamWindow(chunk=0.2, before=0.0, after=0.0),
+            frames=model,
+            hop=HOP * subsampling,
+            overlap=window - HOP,
+        )
+        stream._stream.feed = lambda frames, seen=seen: seen.append(frames) or []
+        for i in range(0, num_samples, size):
+            stream.feed(samples[i : i + size])
+        stream.finish()
+        np.testing.assert_array_equal(np.concatenate(seen), model(samples))
+
+
+def test_what_the_model_has_to_see_is_rounded_up_to_whole_frames(samples):
+    little = 0.01 * HOP / RATE
+    reach = (REACH - 1) * HOP / RATE + little
+    stream = transcriber(StreamWindow(chunk=0.2, before=reach, after=reach))
+    assert stream.feed(samples) + stream.finish() == whole(samples)
+
+
+def test_a_model_that_gives_too_few_frames_is_refused(samples):
+    stream = transcriber(frames=lambda sound: frames(sound)[: -REACH - 1])
+    with pytest.raises(UserError, match="4 of the 5 frames of a chunk: .*after"):
+        stream.feed(samples)
+
+
+def test_the_text_of_a_long_stream_takes_no_longer_at_its_end(samples):
+    longest = 0
+
+    def measured(ids):
+        nonlocal longest
+        longest = max(longest, len(ids))
+        return text(ids)
+
+    stream = transcriber()
+    stream._text = TextStream(measured)
+    long = np.tile(samples, 10)
+    pieces = [stream.feed(long[i : i + 20]) for i in range(0, len(long), 20)]
+    assert "".join(pieces) + stream.finish() == whole(long)
+    assert len("".join(pieces)) > 1000 and longest < 100
+
+
+SPEECH = {
+    "sample_freq": 16000,
+    "window_size": 400,
+    "window_stride": 160,
+    "samples_per_frame": 640,
+    "lookahead": 11,
+    "by_utterance": [],
+}
+
+
+@pytest.mark.parametrize(
+    ("said", "window", "problems"),
+    [
+        ({}, {"after": 0.08}, []),
+        ({}, {"after": 0.04}, ["see 0.08 s behind a chunk, the stream 0.04 s"]),
+        ({"lookahead": 3}, {"after": 0.0}, []),
+        ({"lookahead": None}, {"after": 9.0}, ["all that follows"]),
+        ({"by_utterance": ["gain", "features_mean"]}, {}, ["gain, features_mean: N"]),
+    ],
+)
+def test_what_keeps_a_stream_from_the_text_of_the_whole_is_told(said, window, problems):
+    found = _problems_of(SPEECH | said, StreamWindow(**window))
+    assert len(found) == len(problems)
+    assert all(part in each for part, each in zip(problems, found, strict=True))
 
 
 def test_a_folder_without_a_speech_model_is_refused(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 import soundfile
@@ -150,6 +152,82 @@ def test_a_batch_may_be_empty(transcriber):
 def test_a_length_beyond_the_samples_is_an_error(transcriber):
     with pytest.raises(tf.errors.InvalidArgumentError, match="length must lie"):
         transcriber.transcribe(np.zeros([1, 10], np.float32), np.array([11], np.int32))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_sound_that_is_no_number_is_an_error(transcriber, value):
+    samples = np.zeros([2, 4000], np.float32)
+    samples[1, 3000] = value
+    for signature in (transcriber.transcribe, transcriber.frames):
+        signature(samples, np.array([4000, 3000], np.int32))
+        with pytest.raises(tf.errors.InvalidArgumentError, match="must be numbers"):
+            signature(samples, np.array([4000, 3001], np.int32))
+
+
+@pytest.mark.parametrize("subtype", ["PCM_24", "DOUBLE"])
+def test_wav_files_are_not_only_of_16_bits(transcriber, files, folder, subtype):
+    name = str(folder / "other.wav")
+    soundfile.write(name, read(files)[2], RATE, format="WAVEX", subtype=subtype)
+    both = [tf.io.read_file(name), tf.io.read_file(files[2])]
+    found = transcriber.transcribe_wav(tf.stack(both))
+    assert text_of(found)[0] == text_of(found)[1] != [""]
+
+
+@pytest.mark.parametrize("size", [1, 3, 8])
+def test_a_batch_within_the_limit_of_frames_is_answered_at_once(
+    data_layer, model, folder, size
+):
+    seen = []
+    generate = model.generate
+
+    def note(batch):
+        tf.py_function(seen.append, [tf.shape(batch["source"]["features"])[0]], [])
+        return generate(batch)
+
+    data_layer = copy.copy(data_layer)
+    window, stride = int(0.02 * RATE), int(0.01 * RATE)
+    frames = 16
+    data_layer.params = data_layer.params | {
+        "batch_tokens": frames * size,
+        "batch_size": None,
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(model, "generate", note)
+        transcriber, _ = _module_of(model, data_layer, folder)
+    samples = np.ones([size, frames * stride + window - stride], np.float32)
+    transcriber.transcribe(samples, np.full(size, samples.shape[1], np.int32))
+    assert [int(each) for each in seen] == [size]
+
+
+def test_one_trace_serves_all_shapes(transcriber, model, monkeypatch, files):
+    wav = [tf.io.read_file(file) for file in files]
+    transcriber.transcribe_wav(tf.stack(wav))
+    monkeypatch.setattr(
+        type(model), "generate", lambda *_: pytest.fail("the model is traced anew")
+    )
+    for size, batch in ((8000, 1), (900, 5), (12000, 3), (0, 2)):
+        samples = np.full([batch, size], 0.1, np.float32)
+        length = np.linspace(size // 2, size, batch).astype(np.int32)
+        transcriber.transcribe(samples, length)
+        transcriber.frames(samples, length)
+    for names in (wav[:1], wav * 3):
+        transcriber.transcribe_wav(tf.stack(names))
+    for each in (transcriber.transcribe, transcriber.transcribe_wav):
+        assert each.experimental_get_tracing_count() == 1
+
+
+def test_the_metadata_say_what_a_stream_has_to_know(data_layer, model, folder):
+    _, details = _module_of(model, data_layer, folder)
+    assert details["speech"] == {
+        "sample_freq": RATE,
+        "window_size": 160,
+        "window_stride": 80,
+        "samples_per_frame": 160,
+        "lookahead": None,  # both directions
+        "by_utterance": ["gain", "features_mean"],
+        "blank": 0,
+        "never": [1, 2, 3],
+    }
 
 
 def test_frames_are_what_ctc_makes_of_the_sound(transcriber, data_layer, files):
