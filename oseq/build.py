@@ -229,6 +229,7 @@ def build_trainer(
         raise ConfigError(
             f"use_xla_jit: XLA cannot compile {params['loss'].__name__}; leave it out"
         )
+    _check_subsampling(data_layer, model)
     trainable = _trainable_variables(model, params["freeze_variables_regex"])
     # The chief alone finds it; the others learn of its header.
     saved = None
@@ -285,6 +286,23 @@ def build_trainer(
         config.write(logdir)
         _keep_front_end(data_layer, logdir)
     return trainer
+
+
+def _check_subsampling(data_layer: DataLayer, model: Any) -> None:
+    """Refuses data that counts with other outputs of an encoder than there are."""
+    given = data_layer.subsampling
+    if given is None:
+        return
+    if "frames" not in model.decoder.scores:
+        raise ConfigError(
+            f"data_layer_params/subsampling: {given}, but nothing aligns transcripts "
+            f"with frames in {type(model.decoder).__name__}; leave it out"
+        )
+    if given != model.encoder.subsampling:
+        raise ConfigError(
+            f"data_layer_params/subsampling: {given}, but an output of "
+            f"{type(model.encoder).__name__} is made of {model.encoder.subsampling}"
+        )
 
 
 def _newest(logdir: Path, elastic: ElasticState | None) -> Path | Checkpoint | None:

@@ -20,6 +20,7 @@ from oseq.config.options import Options
 from oseq.config.overrides import Override
 from oseq.config.params import ConfigError
 from oseq.config.run_record import start_run_record
+from oseq.data.graph_mistakes import mistake_behind
 from oseq.distributed.chief_first import on_chief
 from oseq.distributed.failures import OtherWorkerError, is_loss_of_worker
 from oseq.distributed.horovod import ElasticState, is_elastic, run_elastic
@@ -61,6 +62,9 @@ def run(config: Config, mode: str, options: Options) -> int:
     except Exception as error:
         if is_loss_of_worker(error):
             raise OtherWorkerError(_LOST) from error
+        mistake = mistake_behind(error)
+        if mistake is not None:
+            raise mistake from error
         raise
     return 0
 

@@ -88,12 +88,15 @@ class AudioAugmentation:
         """
         if not samples.any():  # also where there are none
             return samples
+        changed = samples
         if self._speeds:
             speed = _draw_factor(self._speeds, generator)
-            samples = change_speed(samples, speed)
+            changed = change_speed(changed, speed)
         if self._tempos:
             tempo = _draw_factor(self._tempos, generator)
-            samples = stretch(samples, tempo, self._sample_freq)
+            changed = stretch(changed, tempo, self._sample_freq)
+        if len(changed):  # a sample or two may become none
+            samples = changed
         if self._noise_files:
             noise = self._noise_files.draw(len(samples), generator)
             samples = mix(samples, noise, generator.uniform(*self._snr_range))

@@ -5,6 +5,8 @@ One folder holds the examples of one corpus at one rate; its name is a hash of f
 
     <cache_dir>/audio_<hash>/samples.bin    int16, one utterance after the other
                              places.npz     where each begins, how loud each is
+
+Nothing is kept of what cannot be read; it is tried again each time.
 """
 
 from __future__ import annotations
@@ -20,10 +22,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from oseq.data.audio_index import map_threads
+from oseq.data.audio_index import find_unreadable, map_threads
 from oseq.data.text_files import DataError
 
-_FORMAT_VERSION = 1
+_FORMAT_VERSION = 2
 _FULL_SCALE = 1 << 15
 _SAMPLES, _PLACES = "samples.bin", "places.npz"
 _log = logging.getLogger(__name__)
@@ -49,16 +51,15 @@ class AudioCache:
             raise ValueError(f"{path}: unexpected size")
         self._samples = np.memmap(path, "<i2", mode="r") if count else np.zeros(0)
 
-    def read(self, row: int) -> np.ndarray:
-        """Returns the samples of an utterance, [N] float32.
+    @property
+    def unread(self) -> list[int]:
+        """The utterances that could not be read when the cache was written."""
+        return self._rows[np.diff(self._offsets) == 0].tolist()
 
-        Raises:
-          DataError: it could not be read when the cache was written.
-        """
+    def read(self, row: int) -> np.ndarray:
+        """Returns the samples of an utterance, [N] float32; none of unread ones."""
         place = int(np.searchsorted(self._rows, row))
         samples = self._samples[self._offsets[place] : self._offsets[place + 1]]
-        if not len(samples):
-            raise DataError(f"utterance {row}: is damaged, nothing of it is kept")
         return samples.astype(np.float32) * (self._scales[place] / _FULL_SCALE)
 
 
@@ -67,32 +68,30 @@ def load_or_write_audio(
     read: Callable[[int], np.ndarray],
     key: Sequence[object],
     cache_dir: str,
-    drops_bad: bool,
-) -> AudioCache:
+) -> tuple[AudioCache, dict[int, str]]:
     """Returns the samples of utterances, from disk or by reading them all.
 
     Args:
-      rows: [examples] int64, ascending, which utterances.
+      rows: [examples] int64, ascending, which utterances; none is empty.
       read: returns the samples of one.
       key: all that decides about samples, beside the rows.
       cache_dir: place of the cache.
-      drops_bad: keeps nothing of what cannot be read, with a warning.
 
-    Raises:
-      DataError: names all that cannot be read.
+    Returns:
+      The cache, and the problems of those that cannot be read.
     """
     content = hashlib.sha256(repr((_FORMAT_VERSION, *key)).encode() + rows.tobytes())
     folder = os.path.join(cache_dir, f"audio_{content.hexdigest()[:32]}")
-    if os.path.isdir(folder):
-        try:
-            return AudioCache(folder)
-        except (OSError, ValueError, LookupError, zipfile.BadZipFile) as error:
-            _log.warning("%s: damaged cache is rebuilt (%s)", folder, error)
-            shutil.rmtree(folder, ignore_errors=True)
+    cache = _load(folder)
+    if cache is not None:
+        problems = find_unreadable(cache.unread, read, "checking audio")
+        if len(problems) == len(cache.unread):
+            return cache, problems
+        shutil.rmtree(folder, ignore_errors=True)
     temporary = f"{folder}.{uuid.uuid4().hex}.tmp"
     try:
         os.makedirs(temporary)
-        _write(temporary, rows, read, drops_bad)
+        problems = _write(temporary, rows, read)
         # Fails if another process was faster: its folder holds the same.
         with contextlib.suppress(OSError):
             os.rename(temporary, folder)
@@ -100,23 +99,38 @@ def load_or_write_audio(
         raise DataError(f"cache_dir: {temporary}: {error.strerror}") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-    return AudioCache(folder)
+    return AudioCache(folder), problems
+
+
+def _load(folder: str) -> AudioCache | None:
+    """Returns a cache; None where there is none, or a damaged one, which goes."""
+    if not os.path.isdir(folder):
+        return None
+    try:
+        return AudioCache(folder)
+    except (OSError, ValueError, LookupError, zipfile.BadZipFile) as error:
+        _log.warning("%s: damaged cache is rebuilt (%s)", folder, error)
+        shutil.rmtree(folder, ignore_errors=True)
+        return None
 
 
 def _write(
-    folder: str, rows: np.ndarray, read: Callable[[int], np.ndarray], drops_bad: bool
-) -> None:
+    folder: str, rows: np.ndarray, read: Callable[[int], np.ndarray]
+) -> dict[int, str]:
+    """Writes the samples of utterances; returns the problems of some."""
+
     def read_or_problem(row: int) -> np.ndarray | str:
         try:
             return read(row)
         except DataError as error:
             return str(error)
 
-    lengths, scales, problems = [], [], []
+    lengths, scales, problems = [], [], {}
+    decoded = map_threads(read_or_problem, rows.tolist(), "decoding audio")
     with open(os.path.join(folder, _SAMPLES), "wb") as stream:
-        for found in map_threads(read_or_problem, rows.tolist(), "decoding audio"):
+        for row, found in zip(rows.tolist(), decoded, strict=True):
             if isinstance(found, str):
-                problems.append(found)
+                problems[row] = found
                 found = np.zeros(0, np.float32)
             # Formats of floats, and resampling, go beyond full scale.
             scale = max(1.0, float(np.abs(found).max(initial=0.0)))
@@ -125,13 +139,10 @@ def _write(
             stream.write(levels.astype("<i2").tobytes())
             lengths.append(len(found))
             scales.append(scale)
-    if problems and not drops_bad:
-        raise DataError(problems)
-    for problem in problems:
-        _log.warning("%s", problem)
     np.savez(
         os.path.join(folder, _PLACES),
         rows=rows,
         offsets=np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]),
         scales=np.array(scales, np.float32),
     )
+    return problems

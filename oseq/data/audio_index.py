@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import collections
 import concurrent.futures
-import contextlib
 import dataclasses
 import hashlib
 import io
+import itertools
 import logging
 import os
 import sys
@@ -19,13 +20,14 @@ import tqdm
 
 from oseq.data.audio_files import AudioHeader, read_header, speech_package
 from oseq.data.sentencepiece_tokenizer import write_whole
-from oseq.data.speech_manifest import Utterance
+from oseq.data.speech_manifest import Utterance, find_audio
 from oseq.data.text_files import DataError
 
-_FORMAT_VERSION = 1
+_FORMAT_VERSION = 2
 # Reading headers waits for disks and networks, not for cores.
 _NUM_THREADS = 16
 _AT_A_TIME = 64
+_PARTS_AHEAD = 2 * _NUM_THREADS  # of what has been taken
 _MISSING = (-1, -1)  # size and time of a file that is not there
 _log = logging.getLogger(__name__)
 
@@ -73,7 +75,8 @@ def index_audio(
     Args:
       utterances: several may be of one file.
       cache_dir: where headers are kept, under the names, sizes and times of all
-        files; None: they are read again each time.
+        files; those that could not be read are tried again. None: all are read each
+        time.
     """
     names: dict[tuple[str, str], int] = {}
     rows = np.fromiter(
@@ -87,7 +90,7 @@ def index_audio(
     cache = None
     if cache_dir is not None:
         cache = os.path.join(cache_dir, f"audio_index_{fingerprint}.npz")
-    headers, problems = _load(cache, len(paths)) or _read(paths, cache)
+    headers, problems = _headers_of(paths, cache)
     is_missing = np.array([size < 0 for _, size, _ in found], bool)
     return AudioIndex(paths, rows, headers, is_missing, problems, fingerprint)
 
@@ -108,20 +111,51 @@ def map_threads(
     progress = tqdm.tqdm(
         desc=what, total=len(items), unit=" files", disable=not sys.stderr.isatty()
     )
+
+    def work_on(part: list[T]) -> list[R]:
+        return list(map(function, part))
+
     with progress, concurrent.futures.ThreadPoolExecutor(_NUM_THREADS) as threads:
-        for results in threads.map(lambda part: list(map(function, part)), parts):
+        started = (threads.submit(work_on, part) for part in parts)
+        # Results wait in memory for who takes them: few are made ahead.
+        ahead = collections.deque(itertools.islice(started, _PARTS_AHEAD))
+        while ahead:
+            results = ahead.popleft().result()
+            ahead.extend(itertools.islice(started, 1))
             yield from results
             progress.update(len(results))
 
 
+def find_unreadable(
+    rows: Sequence[int], read: Callable[[int], np.ndarray], what: str
+) -> dict[int, str]:
+    """Returns the problems of those utterances that cannot be read.
+
+    Args:
+      rows: which utterances.
+      read: returns the samples of one, or raises DataError.
+      what: is done, for the progress bar.
+    """
+
+    def problem_of(row: int) -> str | None:
+        try:
+            read(row)
+        except DataError as error:
+            return str(error)
+        return None
+
+    found = zip(rows, map_threads(problem_of, rows, what), strict=True)
+    return {row: problem for row, problem in found if problem is not None}
+
+
 def _find(name: tuple[str, str]) -> tuple[str, int, int]:
     """Returns where a file is, its size and its time in nanoseconds."""
-    nearby = os.path.join(*name)
-    for path in (nearby, name[1]) if name[1] else ():
-        with contextlib.suppress(OSError, ValueError):  # a NUL character in the name
-            status = os.stat(path)
-            return path, status.st_size, status.st_mtime_ns
-    return nearby, *_MISSING
+    path = find_audio(*name)
+    try:
+        status = os.stat(path if name[1] else "")
+    except (OSError, ValueError):  # ValueError: a NUL character in the name
+        return path, *_MISSING
+    return path, status.st_size, status.st_mtime_ns
 
 
 def _fingerprint(found: Iterable[tuple[str, int, int]]) -> str:
@@ -132,21 +166,25 @@ def _fingerprint(found: Iterable[tuple[str, int, int]]) -> str:
     return key.hexdigest()[:32]
 
 
-def _read(paths: list[str], cache: str | None) -> tuple[np.ndarray, dict[int, str]]:
-    """Reads all headers, and writes them to the cache if there is one."""
-    read = list(
-        map_threads(_header_or_problem, paths, "reading audio headers", _AT_A_TIME)
+def _headers_of(
+    paths: Sequence[str], cache: str | None
+) -> tuple[np.ndarray, dict[int, str]]:
+    """Returns headers [files, 2] and problems, most of them from the cache, if any."""
+    headers = _load(cache, len(paths))
+    unknown = np.flatnonzero(headers[:, 0] == 0).tolist()
+    what = "reading audio headers"
+    read = map_threads(
+        _header_or_problem, [paths[i] for i in unknown], what, _AT_A_TIME
     )
-    headers = np.array([header for header, _ in read], np.int64).reshape(-1, 2)
-    problems = {row: problem for row, (_, problem) in enumerate(read) if problem}
-    if cache is not None:
+    problems = {}
+    for row, found in zip(unknown, read, strict=True):
+        if isinstance(found, str):
+            problems[row] = found
+        else:
+            headers[row] = found
+    if cache is not None and len(problems) < len(unknown):
         content = io.BytesIO()
-        np.savez(
-            content,
-            headers=headers,
-            problem_rows=np.array(list(problems), np.int64),
-            problems=np.array(list(problems.values()), np.str_),
-        )
+        np.savez(content, headers=headers)
         try:
             write_whole(cache, content.getvalue())
         except OSError as error:
@@ -154,27 +192,24 @@ def _read(paths: list[str], cache: str | None) -> tuple[np.ndarray, dict[int, st
     return headers, problems
 
 
-def _header_or_problem(path: str) -> tuple[tuple[int, int], str]:
+def _header_or_problem(path: str) -> AudioHeader | str:
     try:
-        header = read_header(path)
+        return read_header(path)
     except DataError as error:
-        return (0, 0), str(error)
-    return (header.sample_freq, header.num_samples), ""
+        return str(error)
 
 
-def _load(
-    cache: str | None, num_files: int
-) -> tuple[np.ndarray, dict[int, str]] | None:
-    """Returns what a cache holds; None where there is none, or a damaged one."""
+def _load(cache: str | None, num_files: int) -> np.ndarray:
+    """Returns headers [num_files, 2] int64: zeros where they are not known."""
+    unknown = np.zeros((num_files, 2), np.int64)
     if cache is None or not os.path.exists(cache):
-        return None
+        return unknown
     try:
         with np.load(cache, allow_pickle=False) as arrays:
             headers = arrays["headers"]
-            rows, problems = arrays["problem_rows"].tolist(), arrays["problems"]
-        if headers.shape != (num_files, 2):
+        if headers.shape != unknown.shape:
             raise ValueError("another number of files")
-        return headers, dict(zip(rows, problems.tolist(), strict=True))
+        return headers
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         _log.warning("%s: damaged cache is rebuilt (%s)", cache, error)
-        return None
+        return unknown

@@ -41,6 +41,8 @@ class DataLayer(Component, abc.ABC):
       num_lines: examples that want an answer in infer and score.
       blank_ids: [blanks] int64, those of them that get a blank one without the model.
       replaces_unknown: whether text is to be made by ``align``, not by ``restore``.
+      subsampling: positions of a source for each output of the encoder, as the data
+        counts with; None where it does not matter.
       seconds_per_position: from one position of a source to the next; None where they
         have no time.
     """
@@ -61,6 +63,7 @@ class DataLayer(Component, abc.ABC):
     num_lines: int
     blank_ids: np.ndarray
     replaces_unknown: bool = False
+    subsampling: int | None = None
     seconds_per_position: float | None = None
 
     def __init__(self, params: Mapping[str, Any], mode: str, worker: Worker):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 import numpy as np
 
 from oseq.data.audio_files import duration_of, read_audio
-from oseq.data.speech_manifest import Utterance, read_manifests
+from oseq.data.speech_manifest import Utterance, find_audio, read_manifests
 from oseq.data.text_files import DataError
 
 
@@ -58,9 +57,7 @@ def _noise_of(utterance: Utterance) -> tuple[str, float, float]:
     Raises:
       DataError: says where an unusable file is named.
     """
-    path = os.path.join(utterance.folder, utterance.name)
-    if not os.path.exists(path):
-        path = utterance.name
+    path = find_audio(utterance.folder, utterance.name)
     try:
         seconds = duration_of(path) - utterance.offset
     except DataError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -12,6 +13,7 @@ import tensorflow as tf
 from oseq.contracts import Batch, DataSpec
 from oseq.data.audio_augmentation import AudioAugmentation
 from oseq.data.audio_features import AudioFeatures
+from oseq.data.graph_mistakes import keeping_mistakes
 from oseq.data.padding import pad_rows
 from oseq.data.spec_augment import SpecAugment
 from oseq.data.speech_corpus import SpeechCorpus
@@ -40,7 +42,9 @@ class SpeechBatches:
       spec: special ids.
       randomness: None outside of training.
       drops_bad: utterances that cannot be read after all are left out of their batch,
-        with a warning; False makes them an error.
+        with a warning; where nothing is left of it, the next example that can be read
+        takes its place, so that workers keep having equally many. False makes them an
+        error.
     """
 
     def __init__(
@@ -83,7 +87,9 @@ class SpeechBatches:
             "target_length": tf.TensorSpec([None], tf.int32),
         }
         values = tf.numpy_function(
-            self._read_rows, [epoch, ids], [spec.dtype for spec in specs.values()]
+            keeping_mistakes(self._read_rows),
+            [epoch, ids],
+            [spec.dtype for spec in specs.values()],
         )
         return {
             name: tf.ensure_shape(value, spec.shape)
@@ -92,10 +98,7 @@ class SpeechBatches:
 
     def _read_rows(self, epoch: int, ids: np.ndarray) -> tuple[np.ndarray, ...]:
         """Returns what ``_read`` does, as arrays; threads do so side by side."""
-        rows = {int(row): self._samples(int(epoch), int(row)) for row in ids}
-        read = {row: samples for row, samples in rows.items() if samples is not None}
-        # A batch of nothing else keeps one, without a sound.
-        read = read or {int(ids[0]): np.zeros(0, np.float32)}
+        read = self._readable(int(epoch), ids) or self._next(int(epoch), int(ids[0]))
         length = np.array([len(samples) for samples in read.values()], np.int32)
         padded = np.zeros((len(read), length.max()), np.float32)
         for row, samples in zip(padded, read.values(), strict=True):
@@ -105,6 +108,20 @@ class SpeechBatches:
         if self._randomness is not None:
             seeds = np.stack([self._seeds(epoch, row)[1] for row in ids])
         return (ids, padded, length, seeds, *self._targets(ids))
+
+    def _readable(self, epoch: int, ids: np.ndarray) -> dict[int, np.ndarray]:
+        """Returns the samples of those utterances that can be read."""
+        rows = {int(row): self._samples(epoch, int(row)) for row in ids}
+        return {row: samples for row, samples in rows.items() if samples is not None}
+
+    def _next(self, epoch: int, row: int) -> dict[int, np.ndarray]:
+        """Returns the samples of the first example after ``row`` that can be read."""
+        examples = self._corpus.examples
+        first = np.searchsorted(examples, row) + 1
+        for other in itertools.chain(examples[first:], examples[:first]):
+            if read := self._readable(epoch, np.array([other])):
+                return read
+        raise DataError("no example is left that can be read")
 
     def _samples(self, epoch: int, row: int) -> np.ndarray | None:
         """Returns [N] float32; None for what is to be left out."""

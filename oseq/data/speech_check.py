@@ -38,27 +38,23 @@ def find_bad_audio(
     utterances: Sequence[Utterance],
     index: AudioIndex,
     num_samples: np.ndarray,
-    damage: Mapping[int, str],
 ) -> list[Finding]:
-    """Returns the utterances without sound that can be read.
+    """Returns the utterances without sound, as far as headers tell.
 
     Args:
       utterances: all.
       index: of their files.
       num_samples: [utterances] int64, what is to be read of each.
-      damage: of utterances whose sound was tried to be read.
     """
     has_problem = np.zeros(len(index.paths), bool)
     has_problem[list(index.problems)] = True
     is_blank = np.array([not each.name for each in utterances], bool)
     is_missing = index.is_missing[index.rows] & ~is_blank
     is_unreadable = has_problem[index.rows] & ~is_missing & ~is_blank
-    is_unreadable[list(damage)] = True
     is_empty = (num_samples == 0) & ~is_missing & ~is_unreadable & ~is_blank
 
     def reason(row: int) -> str:
-        problem = damage.get(row) or index.problem(row) or ""
-        return f": {problem.removeprefix(index.path(row) + ': ')}"
+        return _reason(index.problem(row) or "", index.path(row))
 
     findings = [
         Finding("blank lines", np.flatnonzero(is_blank)),
@@ -67,6 +63,23 @@ def find_bad_audio(
         Finding("audio without a single sample", np.flatnonzero(is_empty)),
     ]
     return [finding for finding in findings if len(finding.rows)]
+
+
+def find_damage(damage: Mapping[int, str], index: AudioIndex) -> list[Finding]:
+    """Returns the utterances that could not be read, by what is wrong with each."""
+    if not damage:
+        return []
+    return [
+        Finding(
+            "damaged audio files",
+            np.array(list(damage), np.int64),
+            lambda row: _reason(damage[row], index.path(row)),
+        )
+    ]
+
+
+def _reason(problem: str, path: str) -> str:
+    return f": {problem.removeprefix(path + ': ')}"
 
 
 def find_too_long(

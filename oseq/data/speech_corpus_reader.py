@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,11 +11,12 @@ import numpy as np
 from oseq.data.audio_cache import AudioCache, load_or_write_audio
 from oseq.data.audio_features import AudioFeatures
 from oseq.data.audio_files import num_samples_at, read_audio
-from oseq.data.audio_index import AudioIndex, index_audio, map_threads
+from oseq.data.audio_index import AudioIndex, find_unreadable, index_audio
 from oseq.data.speech_check import (
     Finding,
     describe_unknown,
     find_bad_audio,
+    find_damage,
     find_durations,
     find_too_long,
 )
@@ -76,9 +76,7 @@ class SpeechCorpusReader:
             cache_dir = self._params["cache_dir"] or default_cache_dir(files[0])
         index = index_audio(utterances, cache_dir)
         num_samples = self._num_samples(utterances, index)
-        bad = find_bad_audio(
-            utterances, index, num_samples, self._damage(utterances, index, num_samples)
-        )
+        bad = find_bad_audio(utterances, index, num_samples)
         problems = self._judge_audio(bad, utterances)
         transcripts = None
         if self._mode != "infer":
@@ -96,34 +94,53 @@ class SpeechCorpusReader:
             len(utterances),
         )
         examples = np.flatnonzero(~is_bad & ~is_left_out)
+        cache, damage = self._read_all(examples, utterances, index, cache_dir)
+        damaged = find_damage(damage, index)
+        problems = self._judge_audio(damaged, utterances)
+        if problems:
+            raise DataError(problems)
+        is_bad |= _mask(damaged, len(utterances))
+        examples = np.flatnonzero(~is_bad & ~is_left_out)
         self._log(
             f"{len(utterances):,} utterances, {len(examples):,} examples, "
             f"{num_samples[examples].sum() / self._features.sample_freq / 3600:.2f} h",
             level=logging.INFO,
         )
-        corpus = SpeechCorpus(
+        return SpeechCorpus(
             utterances,
             index,
             text,
             examples,
             num_frames[examples],
             np.flatnonzero(is_bad),
+            cache,
         )
-        if cache_dir is None or not self._params["cache_audio"]:
-            return corpus
-        return dataclasses.replace(corpus, cache=self._cached(corpus, cache_dir))
 
-    def _cached(self, corpus: SpeechCorpus, cache_dir: str) -> AudioCache:
-        """Returns all examples' samples, decoded and resampled."""
+    def _read_all(
+        self,
+        rows: np.ndarray,
+        utterances: Sequence[Utterance],
+        index: AudioIndex,
+        cache_dir: str | None,
+    ) -> tuple[AudioCache | None, dict[int, str]]:
+        """Decodes utterances, to keep their samples or to find out which are damaged.
+
+        In train, where none is kept, that would take as long as an epoch: damage shows
+        when it is met. Elsewhere results are not to depend on who meets it.
+        """
         rate = self._features.sample_freq
-        pieces = [(each.offset, each.duration) for each in corpus.utterances]
-        return load_or_write_audio(
-            corpus.examples,
-            lambda row: corpus.read(row, rate),
-            (rate, corpus.index.fingerprint, corpus.index.rows.tolist(), pieces),
-            cache_dir,
-            drops_bad=self._params["bad_examples"] == "drop",
-        )
+
+        def read(row: int) -> np.ndarray:
+            each = utterances[row]
+            return read_audio(index.path(row), rate, each.offset, each.duration)
+
+        if cache_dir is not None and self._params["cache_audio"]:
+            pieces = [(each.offset, each.duration) for each in utterances]
+            key = (rate, index.fingerprint, index.rows.tolist(), pieces)
+            return load_or_write_audio(rows, read, key, cache_dir)
+        if self._mode == "train":
+            return None, {}
+        return None, find_unreadable(rows.tolist(), read, "checking audio")
 
     def _num_samples(
         self, utterances: Sequence[Utterance], index: AudioIndex
@@ -138,38 +155,12 @@ class SpeechCorpusReader:
         )
         return np.fromiter(counts, np.int64, count=len(utterances))
 
-    def _damage(
-        self, utterances: Sequence[Utterance], index: AudioIndex, lengths: np.ndarray
-    ) -> dict[int, str]:
-        """Returns what shows only when all of a file is read, by utterance.
-
-        infer reads all before it begins: nothing may then shift its answers. The
-        other modes would take as long as for an epoch.
-        """
-        if self._mode != "infer":
-            return {}
-
-        def problem_of(row: int) -> str:
-            each = utterances[row]
-            try:
-                read_audio(
-                    index.path(row),
-                    self._features.sample_freq,
-                    each.offset,
-                    each.duration,
-                )
-            except DataError as error:
-                return str(error)
-            return ""
-
-        rows = np.flatnonzero(lengths).tolist()
-        found = zip(rows, map_threads(problem_of, rows, "checking audio"), strict=True)
-        return {row: problem for row, problem in found if problem}
-
     def _judge_audio(
         self, bad: Sequence[Finding], utterances: Sequence[Utterance]
     ) -> list[str]:
         """Returns what is an error; logs what is none."""
+        if self._mode == "score":  # as many answers as pairs, none of them made up
+            return [each.describe(utterances) for each in bad]
         if self._mode != "infer" and self._params["bad_examples"] == "error":
             hint = "bad_examples: 'drop' leaves such utterances out"
             return [f"{each.describe(utterances)}; {hint}" for each in bad]
@@ -235,7 +226,7 @@ class SpeechCorpusReader:
         """Returns what training can do without; logs it."""
         findings = []
         if text is not None:
-            subsampling = self._params["subsampling"]
+            subsampling = self._params["subsampling"] or 1
             too_long = find_too_long(text, -(-num_frames // subsampling), subsampling)
             findings.append(too_long)
         if self._mode == "train":

@@ -27,7 +27,12 @@ from oseq.data.spec_augment import SpecAugment
 from oseq.data.speech_batches import Randomness, SpeechBatches
 from oseq.data.speech_corpus import SpeechCorpus
 from oseq.data.speech_corpus_reader import SpeechCorpusReader
-from oseq.data.speech_manifest import STANDARD_INPUT, plain_list, read_manifests
+from oseq.data.speech_manifest import (
+    STANDARD_INPUT,
+    Utterance,
+    plain_list,
+    read_manifests,
+)
 from oseq.data.speech_params import FEATURE_KEYS, OPTIONAL_PARAMS, REQUIRED_PARAMS
 from oseq.data.text_files import DataError
 from oseq.data.tokenizer import Tokenizer
@@ -65,6 +70,7 @@ class Speech2TextDataLayer(PlannedDataLayer):
         self._features = AudioFeatures(self.params)
         self._tokenizer = _make_tokenizer(self.params)
         self.seconds_per_position = self._features.stride / self._features.sample_freq
+        self.subsampling = self.params["subsampling"]
         self._randomness = self._make_randomness() if mode == "train" else None
         tokenizer = self._tokenizer
         self.spec = DataSpec(
@@ -88,9 +94,13 @@ class Speech2TextDataLayer(PlannedDataLayer):
 
     def with_lines(self, lines: Sequence[str]) -> Self:
         """Returns a layer over audio files, in infer."""
+        return self.with_utterances(plain_list(lines, "input"))
+
+    def with_utterances(self, utterances: Sequence[Utterance]) -> Self:
+        """Returns a layer over utterances, which may be pieces of files, in infer."""
         layer = copy.copy(self)
         layer.mode, layer._randomness = "infer", None
-        layer._set_corpus(layer._reader().read(plain_list(lines, "input"), []))
+        layer._set_corpus(layer._reader().read(utterances, []))
         return layer
 
     def dataset(self, position: Position = Position()) -> tf.data.Dataset:
@@ -99,7 +109,7 @@ class Speech2TextDataLayer(PlannedDataLayer):
             self._features,
             self.spec,
             self._randomness,
-            drops_bad=self.params["bad_examples"] == "drop",
+            drops_bad=self.mode == "train" and self.params["bad_examples"] == "drop",
         )
         dataset = batches.dataset(lambda: self._examples(position))
         return dataset.prefetch(self.params["prefetch_buffer_size"])
@@ -145,7 +155,7 @@ class Speech2TextDataLayer(PlannedDataLayer):
         problems = self._problems_of_batches()
         names, least = self.params["dataset_files"], self.params["min_duration"]
         most = self.params["max_duration"]
-        if names is None and self.mode != "infer":
+        if not names and self.mode != "infer":
             problems.append(f"dataset_files: missing in {self.mode}")
         if self._reads_standard_input and self.mode in ("train", "eval"):
             problems.append(f"dataset_files: {self.mode} cannot read standard input")

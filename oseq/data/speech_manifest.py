@@ -11,15 +11,19 @@ plain list     one audio file a line, where no transcripts are wanted
 
 from __future__ import annotations
 
+import codecs
+import contextlib
 import csv
 import itertools
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from oseq.data.audio_files import read_header
 from oseq.data.text_files import (
     DataError,
     blocks_of_stream,
@@ -32,8 +36,7 @@ STANDARD_INPUT = "-"
 _PATH_KEYS = ("path", "audio_filepath", "wav_filename", "audio", "file")
 _TEXT_KEYS = ("text", "transcript", "sentence")
 _AUDIO_ENDINGS = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".aiff", ".aif", ".au")
-# How files begin that are audio, whatever they are called.
-_AUDIO_MAGIC = (b"RIFF", b"RF64", b"fLaC", b"OggS", b"FORM", b"ID3", b".snd", b"caff")
+_BEGINNING = 4096  # bytes, which tell whether a file is text
 _MAX_PROBLEMS = 10
 
 
@@ -83,6 +86,18 @@ def read_manifests(
     return utterances, files
 
 
+def find_audio(folder: str, name: str) -> str:
+    """Returns where an audio file is: in a folder, or in the working directory.
+
+    Args:
+      folder: of the manifest that names it; of a missing file it is believed.
+      name: as it is written.
+    """
+    nearby = os.path.join(folder, name)
+    is_elsewhere = not os.path.exists(nearby) and os.path.exists(name)
+    return name if is_elsewhere else nearby
+
+
 def plain_list(lines: Iterable[str], source: str, folder: str = "") -> list[Utterance]:
     """Returns an utterance for each line; that of a blank line has no name."""
     return [
@@ -95,7 +110,17 @@ def _is_audio(file: str) -> bool:
     if file.lower().endswith(_AUDIO_ENDINGS):
         return True
     with open(file, "rb") as stream:
-        return stream.read(4).startswith(_AUDIO_MAGIC)
+        beginning = stream.read(_BEGINNING)
+    try:
+        if "\0" not in codecs.getincrementaldecoder("utf-8")().decode(beginning):
+            return False
+    except UnicodeDecodeError:
+        pass  # no text either
+    try:
+        read_header(file)
+    except DataError:
+        return False
+    return True
 
 
 def _read(file: str, with_text: bool) -> list[Utterance]:
@@ -111,6 +136,11 @@ def _read(file: str, with_text: bool) -> list[Utterance]:
     if not numbered:
         raise DataError(f"{source}: holds nothing but blank lines")
     number, first = numbered[0]
+    if re.match(r"\s*\[\s*(\{|$)", first):
+        raise DataError(
+            f"{source}, line {number}: begins a JSON array; write JSON lines, one "
+            "object a line"
+        )
     parse: Callable[[str], Mapping[str, Any]] = json.loads
     if not first.lstrip().startswith("{"):
         table = _table_of(first, source)
@@ -230,11 +260,11 @@ class _Table:
 
 def _table_of(header: str, source: str) -> _Table | None:
     """Returns the table that a first line is the header of, if it is one."""
-    splits = {".tsv": _split_at_tabs, ".csv": _split_at_commas}
-    tables = {
-        ending: _Table([name.strip().lower() for name in split(header)], split)
-        for ending, split in splits.items()
-    }
+    tables = {}
+    for ending, split in ((".tsv", _split_at_tabs), (".csv", _split_at_commas)):
+        with contextlib.suppress(csv.Error):  # such as a quote that stays open
+            names = [name.strip().lower() for name in split(header)]
+            tables[ending] = _Table(names, split)
     for table in tables.values():
         if table.is_known:
             return table

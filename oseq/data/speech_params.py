@@ -41,9 +41,8 @@ OPTIONAL_PARAMS = {
     "max_duration": Param(float, "s; train drops what is longer", above=0),
     "subsampling": Param(
         int,
-        "frames of each of the encoder's outputs: train drops transcripts that "
-        "CTC cannot align with them",
-        1,
+        "of a CTC model: frames of each of its encoder's outputs; train drops "
+        "transcripts that cannot be aligned with them (default: with frames)",
         minimum=1,
     ),
     "unknown_characters": Param(

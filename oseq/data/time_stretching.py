@@ -22,14 +22,14 @@ def stretch(samples: np.ndarray, tempo: float, sample_freq: int) -> np.ndarray:
       sample_freq: Hz.
 
     Returns:
-      [round(N / tempo)] float32.
+      [round(N / tempo)] float32: nothing, where that is less than half a sample.
     """
     half = max(round(_HALF_SECONDS * sample_freq), 1)
     reach = round(_SEARCH_SECONDS * sample_freq)
     num_samples = round(len(samples) / tempo)
     num_segments = -(-num_samples // half) + 1
     # Segments are looked for before the first sample and after the last one, too.
-    margin = half + reach
+    margin = round(half * tempo) + reach
     signal = np.pad(samples, (margin, 3 * half + reach + round(half * tempo)))
     rising = (np.sin(np.pi / 2 * (np.arange(half) + 0.5) / half) ** 2).astype("f")
     result = np.zeros((num_segments + 1, half), np.float32)

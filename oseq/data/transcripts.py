@@ -50,10 +50,10 @@ def prepare_transcripts(
             if tokenizer.count_unknown([character])
         }
     )
-    first = {
-        character: next(n for n, line in enumerate(lines) if character in line)
-        for character in unknown
-    }
+    first: dict[str, int] = {}
+    for number, line in enumerate(lines):
+        for character in unknown.keys() & line:
+            first.setdefault(character, number)
     if policy == "error" or not unknown:
         return Transcripts(list(lines), unknown, first, {})
     written = {

@@ -73,7 +73,7 @@ def test_speed_changes_length_and_pitch(speed):
     assert abs(pitch(samples) - 440 * speed) < 1
 
 
-@pytest.mark.parametrize("tempo", [0.7, 0.9, 1.0, 1.1, 1.5])
+@pytest.mark.parametrize("tempo", [0.7, 0.9, 1.0, 1.1, 1.5, 1.6, 2.0, 3.0])
 @pytest.mark.parametrize("frequency", [110.0, 440.0, 1234.0])
 def test_tempo_changes_length_alone(tempo, frequency):
     original = tone(1.0, frequency=frequency)
@@ -100,6 +100,21 @@ def test_tempo_moves_what_happens():
 def test_tempo_of_next_to_nothing(size):
     samples = stretch(tone(size / RATE) + 0.1, 0.9, RATE)
     assert len(samples) == round(size / 0.9) and np.isfinite(samples).all()
+
+
+@pytest.mark.parametrize("rate", [8000, 11025, 22050, 44100])
+@pytest.mark.parametrize("tempo", [0.3, 1.5, 2.0, 5.0])
+def test_any_tempo_fits_any_rate(rate, tempo):
+    samples = stretch(tone(0.3, rate), tempo, rate)
+    assert len(samples) == round(len(tone(0.3, rate)) / tempo)
+
+
+@pytest.mark.parametrize("key", ["speed_perturbation_ratio", "time_stretch_ratio"])
+def test_what_would_become_nothing_stays_as_it_is(key, noise_file):
+    params = {"noise_level_min": -40.0, "noise_level_max": -40.0}
+    params |= {key: [4.0], "noise_files": noise_file}
+    samples = augmented(np.array([0.5], np.float32), **params)
+    assert samples.shape == (1,) and np.isfinite(samples).all()
 
 
 def test_tempo_1_changes_nothing():

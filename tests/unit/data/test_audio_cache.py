@@ -15,8 +15,8 @@ SAMPLES = {
 ROWS = np.array(list(SAMPLES), np.int64)
 
 
-def load(folder, read=SAMPLES.__getitem__, rows=ROWS, key=("x",), drops_bad=False):
-    return load_or_write_audio(rows, read, key, str(folder), drops_bad)
+def load(folder, read=SAMPLES.__getitem__, rows=ROWS, key=("x",)):
+    return load_or_write_audio(rows, read, key, str(folder))
 
 
 def never(row):
@@ -31,7 +31,8 @@ def damaged(row):
 
 def test_samples_are_kept_in_16_bits_and_read_once(tmp_path):
     load(tmp_path)
-    cache = load(tmp_path, never)
+    cache, problems = load(tmp_path, never)
+    assert not problems
     for row, samples in SAMPLES.items():
         kept = cache.read(row)
         assert kept.dtype == np.float32
@@ -49,16 +50,24 @@ def test_other_rows_and_other_keys_are_other_caches(tmp_path):
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_all_that_cannot_be_read_is_an_error_or_dropped(tmp_path, caplog):
-    with pytest.raises(DataError) as error:
-        load(tmp_path, damaged)
-    assert error.value.problems == ["5.wav: is damaged", "7.wav: is damaged"]
-    assert not list(tmp_path.iterdir())
-    cache = load(tmp_path, damaged, drops_bad=True)
-    assert "5.wav: is damaged" in caplog.text
-    np.testing.assert_allclose(cache.read(2), SAMPLES[2], atol=1e-4)
-    with pytest.raises(DataError, match="utterance 5"):
-        cache.read(5)
+def test_what_cannot_be_read_is_told_each_time_and_tried_again(tmp_path):
+    expected = {5: "5.wav: is damaged", 7: "7.wav: is damaged"}
+    tried = []
+
+    def read(row):
+        tried.append(row)
+        return damaged(row)
+
+    for rows in ([2, 5, 7], [5, 7]):
+        cache, problems = load(tmp_path, read)
+        assert problems == expected
+        assert sorted(tried) == rows
+        tried.clear()
+        np.testing.assert_allclose(cache.read(2), SAMPLES[2], atol=1e-4)
+
+    cache, problems = load(tmp_path)
+    assert not problems
+    np.testing.assert_array_equal(cache.read(5), SAMPLES[5])
 
 
 @pytest.mark.parametrize("name", ["samples.bin", "places.npz"])
@@ -67,7 +76,7 @@ def test_a_damaged_cache_is_rebuilt(tmp_path, caplog, name):
     (folder,) = tmp_path.iterdir()
     content = (folder / name).read_bytes()
     (folder / name).write_bytes(content[:-3])
-    cache = load(tmp_path)
+    cache, _ = load(tmp_path)
     assert "damaged cache is rebuilt" in caplog.text
     np.testing.assert_array_equal(cache.read(5), SAMPLES[5])
 

@@ -9,7 +9,6 @@ import soundfile
 from oseq.config.params import UserError
 from oseq.data.audio_files import (
     AudioHeader,
-    decode_audio,
     duration_of,
     num_samples_at,
     read_audio,
@@ -121,13 +120,29 @@ def test_a_wav_that_ends_early_has_the_samples_that_are_there(tmp_path):
     assert read_header(path).num_samples == len(samples)
 
 
-def test_bytes_are_decoded_as_the_file_is(tmp_path):
-    path = tmp_path / "a.wav"
-    write_audio(path, np.stack([tone(0.3, 8000)] * 2, axis=1), 8000)
-    decoded = decode_audio(path.read_bytes(), 16000)
-    np.testing.assert_array_equal(decoded, read_audio(str(path), 16000))
-    with pytest.raises(DataError, match="^request 3: cannot be read as audio"):
-        decode_audio(NO_AUDIO, 16000, "request 3")
+def test_an_mp3_that_ends_before_its_header_says_is_damaged(tmp_path):
+    path = tmp_path / "half.mp3"
+    write_audio(path, tone(2.0))
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    assert read_header(str(path)).num_samples == 32000
+    with pytest.raises(DataError, match=r"half.mp3: is damaged: ends after .* 32,000"):
+        read_audio(str(path), 16000)
+    assert len(read_audio(str(path), 16000, 0.1, 0.5)) == 8000  # it is there
+
+
+@pytest.mark.parametrize("rate", [16000, 44100])
+def test_an_mp3_may_hold_a_little_less_than_the_estimate_of_its_header(tmp_path, rate):
+    path = tmp_path / "a.mp3"
+    soundfile.write(
+        path, tone(3.0, rate), rate, bitrate_mode="CONSTANT", compression_level=0
+    )
+    content = path.read_bytes()
+    # The first frame is LAME's tag, the only place where the length stands.
+    second = content.index(content[:2], content.index(b"Info"))
+    path.write_bytes(content[second:])
+    told = read_header(str(path)).num_samples
+    assert 3 * rate <= len(read_audio(str(path), rate)) <= told
 
 
 @pytest.mark.parametrize("package", ["soundfile", "soxr"])

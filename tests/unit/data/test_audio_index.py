@@ -9,6 +9,7 @@ from oseq.data import audio_index
 from oseq.data.audio_files import AudioHeader
 from oseq.data.audio_index import index_audio
 from oseq.data.speech_manifest import plain_list
+from oseq.data.text_files import DataError
 from tests.unit.data.audio import NO_AUDIO, tone, write_audio
 
 
@@ -76,15 +77,47 @@ def test_a_second_start_reads_no_headers_until_a_file_changes(folder, monkeypatc
     first = index_audio(listed, cache)
     assert len(read) == 3
     second = index_audio(listed, cache)
-    assert len(read) == 3
+    assert read[3:] == ["text.wav"]  # what has a problem is looked at again
     np.testing.assert_array_equal(second.headers, first.headers)
     assert second.problems == first.problems and len(first.problems) == 1
     assert second.fingerprint == first.fingerprint
 
     write_audio(folder / "text.wav", tone(0.1))
     third = index_audio(listed, cache)
-    assert len(read) == 6 and not third.problems
+    assert len(read) == 7 and not third.problems
     assert third.fingerprint != first.fingerprint
+
+
+def test_a_problem_that_is_gone_is_forgotten(folder, monkeypatch):
+    """A file that could not be opened may change neither its size nor its time."""
+    listed, cache = utterances(folder, "a.wav", "b.flac"), str(folder / "cache")
+
+    def denied(path):
+        raise DataError(f"{path}: permission denied")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(audio_index, "read_header", denied)
+        assert len(index_audio(listed, cache).problems) == 2
+    index = index_audio(listed, cache)
+    assert not index.problems and index.header(0).num_samples == 8000
+
+
+def test_problems_name_files_as_they_are_called_now(folder, monkeypatch):
+    cache = str(folder / "cache")
+    index_audio(utterances(folder, "a.wav", "text.wav"), cache)
+    monkeypatch.chdir(folder)
+    index = index_audio(utterances("", "a.wav", "text.wav"), cache)
+    assert index.problem(1).startswith("text.wav: cannot be read")
+
+
+def test_threads_do_not_run_far_ahead_of_who_takes_their_results():
+    started = []
+    results = audio_index.map_threads(started.append, range(1000), "testing")
+    for _ in range(10):
+        next(results)
+    assert 10 <= len(started) <= 10 + 2 * audio_index._PARTS_AHEAD
+    assert len(list(results)) == 990
+    assert sorted(started) == list(range(1000))
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense", b"PK\x03\x04 a part of it"])

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from oseq.config.params import ConfigError, UserError
 from oseq.contracts import Position
+from oseq.data.graph_mistakes import mistake_behind
 from oseq.data.sentencepiece_tokenizer import train_sentencepiece
 from oseq.data.speech_data_layer import Speech2TextDataLayer
 from oseq.data.text_files import DataError
@@ -353,19 +354,52 @@ def test_infer_reads_an_audio_file_a_manifest_and_lines(folder):
     assert layer.num_lines == 1  # it stays what it was
 
 
-def test_what_turns_out_to_be_damaged_is_dropped_or_an_error(folder, caplog):
+def test_damage_that_training_meets_is_an_error_or_left_out(folder, caplog):
     write_truncated(folder / "half.flac", tone(1.0, RATE), RATE)
     files = manifest(folder, ("half.flac", "a"), ("a.wav", "b"))
-    with pytest.raises(tf.errors.OpError, match=r"half\.flac: is damaged"):
+    with pytest.raises(tf.errors.OpError, match=r"half\.flac: is damaged") as caught:
         epoch_of(make(folder, files=files))
+    assert str(mistake_behind(caught.value)).startswith(f"{folder}/half.flac: is dam")
     layer = make(folder, files=files, bad_examples="drop")
     (batch,) = epoch_of(layer)
     assert batch["id"].tolist() == [1] and batch["source"]["features"].shape[0] == 1
     assert "half.flac: is damaged" in caplog.text
-    single = make(folder, files=files, bad_examples="drop", batch_size=1)
-    for batch in epoch_of(single):
-        is_bad = batch["id"].tolist() == [0]
-        assert batch["source"]["length"].tolist() == [0 if is_bad else 99]
+
+
+def test_a_batch_of_nothing_but_damage_becomes_the_next_example(folder):
+    write_truncated(folder / "half.flac", tone(1.0, RATE), RATE)
+    rows = [("half.flac", "a"), ("a.wav", "b"), ("half.flac", "c"), ("half.flac", "d")]
+    files = manifest(folder, *rows)
+    layer = make(folder, files=files, bad_examples="drop", batch_size=1)
+    batches = epoch_of(layer)
+    assert [batch["id"].tolist() for batch in batches] == [[1]] * 4
+    for batch in batches:
+        assert batch["source"]["length"].tolist() == [99]
+        assert layer.restore(batch["target"]["ids"][0]) == "b"
+    files = manifest(folder, *rows[:1])
+    with pytest.raises(tf.errors.OpError, match="no example is left that can be read"):
+        epoch_of(make(folder, files=files, bad_examples="drop"))
+
+
+@pytest.mark.parametrize("batch_size", [1, 32])
+def test_what_is_judged_does_not_depend_on_the_batch(folder, batch_size):
+    write_truncated(folder / "half.flac", tone(1.0, RATE), RATE)
+    files = manifest(folder, ("a.wav", "b"), ("half.flac", "a"))
+    params = {"files": files, "batch_size": batch_size}
+    layer = make(folder, "eval", **params, bad_examples="drop")
+    assert ids_in(layer.batches()) == [0] and layer.num_examples == 1
+    with pytest.raises(DataError, match=r"damaged audio files: 1: half\.flac \("):
+        make(folder, "eval", **params)
+
+
+def test_no_pair_to_be_scored_may_lack_its_sound(folder):
+    write_truncated(folder / "half.flac", tone(1.0, RATE), RATE)
+    for name, problem in (("gone.wav", "missing"), ("half.flac", "damaged")):
+        files = manifest(folder, ("a.wav", "b"), (name, "a"))
+        with pytest.raises(DataError, match=f"{problem} audio files: 1: {name}"):
+            make(folder, "score", files=files, bad_examples="drop")
+    files = manifest(folder, ("a.wav", "b"))
+    assert ids_in(make(folder, "score", files=files).batches()) == [0]
 
 
 def test_cached_audio_gives_the_same_features_and_is_augmented_after_it(corpus):
@@ -383,10 +417,13 @@ def test_cached_audio_gives_the_same_features_and_is_augmented_after_it(corpus):
 def test_cached_audio_is_found_to_be_damaged_before_any_work(folder):
     write_truncated(folder / "half.flac", tone(1.0, RATE), RATE)
     files = manifest(folder, ("half.flac", "a"), ("a.wav", "b"))
-    with pytest.raises(DataError, match=r"half\.flac: is damaged"):
+    with pytest.raises(DataError, match=r"half\.flac \(.*: is damaged"):
         make(folder, files=files, cache_audio=True)
     layer = make(folder, files=files, cache_audio=True, bad_examples="drop")
-    assert ids_in(epoch_of(layer)) == [1]
+    assert layer.num_examples == 1 and ids_in(epoch_of(layer)) == [1]
+    # What is kept by now is judged anew.
+    with pytest.raises(DataError, match=r"half\.flac \(.*: is damaged"):
+        make(folder, files=files, cache_audio=True)
 
 
 def test_a_sentencepiece_model_may_be_the_alphabet(corpus, tmp_path):
@@ -442,6 +479,12 @@ def test_values_that_do_not_fit_are_refused_all_at_once(corpus):
         "min_duration: 2.0 is above max_duration 1.0",
     ):
         assert part in message
+
+
+@pytest.mark.parametrize("mode", ["train", "eval"])
+def test_a_list_of_no_files_is_none(corpus, mode):
+    with pytest.raises(ConfigError, match=f"dataset_files: missing in {mode}"):
+        make(corpus, mode, dataset_files=[])
 
 
 def test_standard_input_is_read_by_one_process(corpus):

@@ -5,7 +5,9 @@ import io
 import json
 import sys
 
+import numpy as np
 import pytest
+import soundfile
 
 from oseq.data.speech_manifest import Utterance, read_manifests
 from oseq.data.text_files import DataError
@@ -100,6 +102,44 @@ def test_without_transcripts_an_audio_file_is_its_own_manifest(tmp_path):
     assert not any(u.is_listed for u in utterances)
     with pytest.raises(DataError, match=r"a\.wav: is audio; what is said"):
         read_manifests([plain], with_text=True)
+
+
+@pytest.mark.parametrize("ending", ["w64", "voc", "avr", "mat", "sph"])
+@pytest.mark.parametrize("subtype", ["PCM_16", "ULAW"])
+def test_a_file_of_any_format_of_libsndfile_is_audio(tmp_path, ending, subtype):
+    kind = {"mat": "MAT5", "sph": "NIST"}.get(ending, ending.upper())
+    if not soundfile.check_format(kind, subtype):
+        pytest.skip("libsndfile has no such format")
+    path = str(tmp_path / f"a.{ending}")
+    noise = np.random.default_rng(0).uniform(-0.5, 0.5, 4000)
+    soundfile.write(path, noise, 16000, subtype, format=kind)
+    ((utterance,), _) = read_manifests(path, with_text=False)
+    assert utterance.name == path and not utterance.is_listed
+
+
+def test_what_is_neither_text_nor_audio_is_told_as_text(tmp_path):
+    (tmp_path / "list.txt").write_bytes("a.wav\n".encode("utf-16-le"))
+    with pytest.raises(DataError, match="list.txt, line 1: .*NUL"):
+        read_manifests(str(tmp_path / "list.txt"), with_text=False)
+
+
+def test_a_json_array_is_told_what_it_should_be(tmp_path):
+    rows = [{"audio_filepath": "a.wav", "text": "x"}]
+    for content in (json.dumps(rows), json.dumps(rows, indent=2)):
+        for with_text in (False, True):
+            with pytest.raises(DataError, match=r"line 1: begins a JSON array; write"):
+                read(tmp_path / "a.json", content, with_text)
+    (utterance,) = read(tmp_path / "list.txt", "[1] a.wav\n", False)
+    assert utterance.name == "[1] a.wav"
+
+
+def test_a_first_line_with_an_open_quote_is_no_header(tmp_path):
+    content = '"a" song.wav\n"b.wav\n'
+    utterances = read(tmp_path / "list.txt", content, False)
+    assert [u.name for u in utterances] == ['"a" song.wav', '"b.wav']
+    for name in ("list.txt", "list.csv"):
+        with pytest.raises(DataError, match=rf"{name}, line 1: is neither JSON nor"):
+            read(tmp_path / name, content, True)
 
 
 def test_several_manifests_globs_and_gzip_follow_each_other(tmp_path):

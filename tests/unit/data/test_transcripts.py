@@ -26,6 +26,21 @@ def test_errors_leave_all_as_it_is_and_count(alphabet):
     assert found.written == {}
 
 
+def test_lines_are_gone_through_once_whatever_is_unknown(alphabet):
+    class Line(str):
+        scans = 0
+
+        def __contains__(self, character):
+            Line.scans += 1
+            return super().__contains__(character)
+
+    unknown = "".join(map(chr, range(0x4E00, 0x4E40)))
+    lines = [Line("ab")] * 50 + [Line(unknown)]
+    found = prepare_transcripts(lines, alphabet("ab"), "error")
+    assert set(found.first) == set(unknown) and set(found.first.values()) == {50}
+    assert Line.scans == 0
+
+
 def test_dropping_leaves_no_gap(alphabet):
     found = prepare_transcripts(LINES, alphabet(" abc"), "drop")
     assert found.lines == ["ab c", "", "a c", "a b", "", ""]
