@@ -16,7 +16,7 @@ from oseq.contracts import (
     EncoderOutput,
     Target,
 )
-from oseq.decoders.decoder import AutoregressiveDecoder
+from oseq.decoders.decoder import AutoregressiveDecoder, Decoder
 from oseq.layers.token_embedding import TokenEmbedding
 
 
@@ -83,7 +83,7 @@ class JointCTCAttentionDecoder(AutoregressiveDecoder):
     def _make_half(self, key: str, scored: str, policy: str, *embedding: Any) -> Any:
         """Returns one of the decoders; the other one's kind is refused."""
         kind = self.params[key]
-        if kind.scores != {scored}:
+        if not issubclass(kind, Decoder) or kind.scores != {scored}:
             raise ConfigError(
                 f"{key}: expected a decoder of {scored}, got {kind.__name__}"
             )

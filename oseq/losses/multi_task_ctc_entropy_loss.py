@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from oseq.config.params import Param
+from oseq.config.params import ConfigError, Param
 from oseq.contracts import DataSpec, DecoderOutput, LossOutput, Target
 from oseq.losses.basic_sequence_loss import BasicSequenceLoss
 from oseq.losses.ctc_loss import CTCLoss
@@ -29,8 +29,14 @@ class MultiTaskCTCEntropyLoss(Loss):
 
     def __init__(self, params: Mapping[str, Any], spec: DataSpec):
         super().__init__(params, spec)
-        self._sequence = self.params["seq_loss"](self.params["seq_loss_params"], spec)
-        self._ctc = CTCLoss(self.params["ctc_loss_params"], spec)
+        kind = self.params["seq_loss"]
+        if not issubclass(kind, Loss) or kind.scores != {"tokens"}:
+            raise ConfigError(
+                f"seq_loss: expected a loss of tokens, got {kind.__name__}; such as "
+                "CrossEntropyWithSmoothing"
+            )
+        self._sequence = kind(self.params["seq_loss_params"], spec)
+        self._ctc = CTCLoss({}, spec)
 
     @staticmethod
     def get_required_params() -> dict[str, Param]:
@@ -47,7 +53,6 @@ class MultiTaskCTCEntropyLoss(Loss):
                 type, "class of the loss of the decoder that attends", BasicSequenceLoss
             ),
             "seq_loss_params": Param(dict, "its keys", {}, schema_of="seq_loss"),
-            "ctc_loss_params": Param(dict, "keys of CTCLoss", {}, schema_of=CTCLoss),
         }
 
     def __call__(self, outputs: DecoderOutput, target: Target) -> LossOutput:

@@ -148,6 +148,7 @@ def test_halves_inherit_the_joint_decoders_initializer_or_have_their_own():
             },
             "ctc_decoder: expected a decoder of frames, got TransformerDecoder",
         ),
+        ({"ctc_decoder": dict}, "ctc_decoder: expected a decoder of frames, got dict"),
         (
             {"attn_decoder": FullyConnectedCTCDecoder, "attn_decoder_params": {}},
             "attn_decoder: expected a decoder of tokens, got FullyConnectedCTCDecoder",

@@ -130,12 +130,43 @@ def test_a_model_that_gives_nan_is_not_hidden():
     assert np.isnan(compute(CTCLoss({}, SPEC), logits=logits).total)
 
 
-def test_impossible_labels_make_the_loss_infinite_on_demand():
-    output = compute(CTCLoss({"mask_nan": False}, SPEC))
+@pytest.mark.parametrize("gap", [50.0, 70.0, 120.0])
+def test_symbols_that_a_softmax_rounds_to_nothing_have_their_loss_and_gradient(gap):
+    """Once every path has a frame that is less likely than float32 can say.
 
-    assert np.isinf(output.total) and output.weight == 6
-    possible = compute(CTCLoss({"mask_nan": False}, SPEC), slice(2, 5))
-    assert np.isfinite(possible.total) and possible.weight == 3
+    One utterance of four, beside others that are computed as ever.
+    """
+    logits = LOGITS.copy()
+    logits[3, :, 0] += gap
+    outputs = {"logits": tf.constant(logits), "length": tf.constant(FRAMES)}
+    with tf.GradientTape() as tape:
+        tape.watch(outputs["logits"])
+        total = CTCLoss({}, SPEC)(outputs, target_of(LABELS)).total
+    gradient = tf.convert_to_tensor(tape.gradient(total, outputs["logits"]))[3].numpy()
+
+    np.testing.assert_allclose(total, expected_total(logits), rtol=1e-5)
+    # Three frames for three symbols: there is one path.
+    probabilities = np.exp(logits[3] - logits[3].max(axis=1, keepdims=True))
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    expected = probabilities - np.eye(VOCABULARY)[[*LABELS[3], 0, 0, 0]]
+    np.testing.assert_allclose(gradient[:3], expected[:3], atol=1e-5)
+    assert not gradient[3:].any()
+
+
+def test_a_path_that_is_rounded_away_counts_where_it_is_the_likeliest():
+    """Of 4 5 5 and blank 4 5 the kernel would find the second one alone."""
+    logits = np.full((1, 3, VOCABULARY), -150.0, np.float32)
+    logits[0, 0, [6, 0, 4]] = [0.0, -80.0, -100.0]
+    logits[0, 1, [5, 4]] = [0.0, -80.0]
+    logits[0, 2, 5] = 0.0
+
+    output = CTCLoss({}, SPEC)(
+        {"logits": tf.constant(logits), "length": tf.constant([3])},
+        target_of([[4, 5]]),
+    )
+
+    np.testing.assert_allclose(output.total, forward_pass(logits[0], [4, 5]), 1e-5)
+    np.testing.assert_allclose(output.total, 100.0, rtol=1e-5)
 
 
 def test_the_blank_is_the_padding_wherever_it_is():
@@ -201,6 +232,9 @@ def test_one_graph_serves_all_shapes():
 
         np.testing.assert_allclose(total, compute(loss, rows).total, rtol=1e-6)
         assert np.isfinite(gradient).all() and gradient.shape == LOGITS[rows].shape
+        steep = {"logits": 200.0 * LOGITS[rows], "length": FRAMES[rows]}
+        for value in total_and_gradient(steep, target_of(LABELS[rows])):
+            assert np.isfinite(value).all()
 
 
 def both_outputs(rows=slice(None)):
@@ -244,6 +278,13 @@ def test_the_joint_loss_of_a_batch_is_that_of_its_parts_added():
 
     np.testing.assert_allclose(sum(part.total for part in parts), whole.total, 1e-5)
     assert sum(part.weight for part in parts) == whole.weight == 6
+
+
+def test_a_loss_of_frames_is_no_half_that_attends():
+    params = {"lambda_value": 0.5, "seq_loss": CTCLoss}
+
+    with pytest.raises(ConfigError, match="seq_loss: expected a loss of tokens, got C"):
+        MultiTaskCTCEntropyLoss(params, SPEC)
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.5])
