@@ -66,13 +66,16 @@ def speech_picture(
     return _drawn(figure)
 
 
-def likely_classes(posteriors: np.ndarray) -> np.ndarray:
-    """Returns [rows] int64, classes that some frame finds likely.
+def likely_classes(posteriors: np.ndarray, blank: int) -> np.ndarray:
+    """Returns [rows] int64, classes that some frame finds likely, and the blank.
 
     Args:
       posteriors: [S', V] float32; S' is at least 1.
+      blank: a picture has at least this row.
     """
-    return np.flatnonzero(posteriors.max(axis=0) >= _LEAST_PROBABILITY)
+    is_shown = posteriors.max(axis=0) >= _LEAST_PROBABILITY
+    is_shown[blank] = True
+    return np.flatnonzero(is_shown)
 
 
 def _figure(width: float, height: float) -> Figure:

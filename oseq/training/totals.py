@@ -17,6 +17,7 @@ class Totals(NamedTuple):
       num_tokens: target tokens of all workers.
       source_tokens: source tokens of all workers.
       num_padded: padded positions of both sides.
+      num_impossible: targets that a loss has left out, for no output can be them.
       seconds_waiting: time in which this worker only waited for the others.
       updates: calls of the step, skipped ones included.
       seconds: time spent in training, hooks excluded.
@@ -27,6 +28,7 @@ class Totals(NamedTuple):
     num_tokens: float = 0.0
     source_tokens: float = 0.0
     num_padded: float = 0.0
+    num_impossible: float = 0.0
     seconds_waiting: float = 0.0
     updates: float = 0.0
     seconds: float = 0.0
@@ -56,7 +58,7 @@ class Accumulator:
 
     def __init__(self) -> None:
         self._waiting: list[tuple[tf.Tensor, ...]] = []
-        self._sums = tf.zeros([6], tf.float64)
+        self._sums = tf.zeros([7], tf.float64)
         self._updates = 0
 
     def add(self, result: Any) -> None:
@@ -68,6 +70,7 @@ class Accumulator:
                 result.num_tokens,
                 result.source_tokens,
                 result.num_padded,
+                result.num_impossible,
                 result.seconds_waiting,
             )
         )

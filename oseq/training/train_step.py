@@ -36,6 +36,7 @@ class StepResult(NamedTuple):
     num_tokens: tf.Tensor  # float32, target tokens
     source_tokens: tf.Tensor  # float32
     num_padded: tf.Tensor  # float32, positions of both sides beyond the lengths
+    num_impossible: tf.Tensor  # float32, targets that a loss has left out
     num_stopping: tf.Tensor  # float32, workers that were asked to stop
     # float32, how long this worker had nothing to do but wait for the others'
     # gradients; on CPUs alone: a GPU does not tell when it is done
@@ -51,6 +52,7 @@ class _Sums(NamedTuple):
     num_tokens: tf.Tensor
     source_tokens: tf.Tensor
     num_padded: tf.Tensor
+    num_impossible: tf.Tensor
     gradients: list[tf.Tensor]  # still scaled; sums, unless there is but one batch
 
 
@@ -131,6 +133,7 @@ class TrainStep:
             sums.num_tokens,
             sums.source_tokens,
             sums.num_padded,
+            sums.num_impossible,
             num_stopping,
             seconds_waiting,
             update,
@@ -200,6 +203,7 @@ class TrainStep:
             tokens,
             source_tokens,
             positions - tokens - source_tokens,
+            loss.parts.get("num_impossible", tf.zeros([])),
             dense if self._gives_means else [loss.weight * each for each in dense],
         )
 

@@ -22,7 +22,8 @@ class ProgressHook(Hook):
     """Reports loss, learning rate, target tokens/s, steps/s and the remaining time.
 
     All are means since the last report. Where sources have a time, seconds of speech
-    per second come on top.
+    per second come on top. The first targets that a loss leaves out are told in a
+    warning.
 
     Args:
       every_steps: period of the report.
@@ -34,6 +35,7 @@ class ProgressHook(Hook):
         self._resources = contextlib.ExitStack()
         self._reported = Totals()
         self._num_skipped = 0
+        self._has_warned = False
 
     def begin(self, trainer: Trainer) -> None:
         if sys.stderr.isatty():
@@ -53,6 +55,14 @@ class ProgressHook(Hook):
     def after_step(self, trainer: Trainer, result: Any) -> None:
         since = trainer.totals - self._reported
         self._reported = trainer.totals
+        if trainer.totals.num_impossible and not self._has_warned:
+            self._has_warned = True
+            _log.warning(
+                "%d transcripts so far have too many symbols for the frames that the "
+                "encoder makes of their speech: they have no part in the CTC loss; "
+                "TensorBoard counts them as train/impossible_targets",
+                trainer.totals.num_impossible,
+            )
         facts = {
             "loss": f"{since.mean_loss:.4f}",
             "lr": f"{float(result.update.learning_rate):.3g}",

@@ -79,6 +79,8 @@ class TensorBoardHook(Hook):
             scalars["speed/speech_seconds_per_second"] = since.per_second(
                 seconds_of_speech
             )
+        if trainer.totals.num_impossible:
+            scalars["train/impossible_targets"] = since.num_impossible
         if trainer.worker.size > 1:
             scalars["speed/waiting_share"] = since.waiting_share
         if "learning_rate" in self._summaries:
@@ -132,6 +134,7 @@ class TensorBoardHook(Hook):
     def _draw_speech(
         self, source: Source, seconds_per_frame: float, outputs: DecoderOutput
     ) -> None:
+        assert self._data_layer is not None
         length = int(source["length"][0])
         features = source["features"][0, :length].numpy()
         seconds = length * seconds_per_frame
@@ -140,7 +143,7 @@ class TensorBoardHook(Hook):
         if "length" in frames:
             logits = frames["logits"][0, : int(frames["length"][0])]
             posteriors = tf.nn.softmax(logits).numpy()
-            classes = likely_classes(posteriors)
+            classes = likely_classes(posteriors, self._data_layer.spec.pad_id)
             posteriors = posteriors[:, classes]
             labels = [self._label_of(int(each)) for each in classes]
         picture = speech_picture(features, seconds, posteriors, labels)

@@ -77,6 +77,9 @@ class TinyModel(keras.layers.Layer):
             "score": tf.stack([tf.cast(length, tf.float32)] * 2, axis=1),
         }
 
+    def check_evaluation(self):
+        pass
+
     def evaluate(self, results):
         equal = [result.hypotheses[0] == result.reference for result in results]
         return {"exact": float(np.mean(equal))}
@@ -173,6 +176,7 @@ class TinyResult(NamedTuple):
     num_tokens: tf.Tensor
     source_tokens: tf.Tensor
     num_padded: tf.Tensor
+    num_impossible: tf.Tensor
     num_stopping: tf.Tensor
     seconds_waiting: tf.Tensor
     update: object
@@ -184,13 +188,14 @@ class TinyStep:
     Attributes:
       seen: ids of the batches, in order.
       losses: mean losses, in order.
-      num_stopping: of the results to come.
+      num_stopping, num_impossible: of the results to come.
     """
 
     def __init__(self, model, optimizer, overflow_at=(), before=None):
         self.iter_size = 1
         self.seen, self.losses = [], []
         self.num_stopping = 0.0
+        self.num_impossible = 0.0
         self._calls = 0
         self._model, self._optimizer = model, optimizer
         self._overflow_at = overflow_at
@@ -223,6 +228,7 @@ class TinyStep:
             length,
             length,
             2 * (positions - length),
+            tf.constant(self.num_impossible),
             tf.constant(self.num_stopping),
             tf.constant(0.0),
             self._optimizer.apply(gradients),
@@ -277,12 +283,6 @@ class _OneOfAll(SingleWorker):
         self.rank, self.size = rank, len(shares)
         self._shares, self._barrier = shares, barrier
 
-    def gather_objects(self, value):
-        self._shares[self.rank] = value
-        self._barrier.wait()
-        gathered = list(self._shares)
-        self._barrier.wait()
-        return gathered
     def average(self, variables):
         values = [variable.numpy() for variable in variables]
         for variable, *of_workers in zip(
@@ -290,6 +290,12 @@ class _OneOfAll(SingleWorker):
         ):
             variable.assign(np.mean(of_workers, axis=0))
 
+    def gather_objects(self, value):
+        self._shares[self.rank] = value
+        self._barrier.wait()
+        gathered = list(self._shares)
+        self._barrier.wait()
+        return gathered
 
 
 def on_workers(size, action):

@@ -232,6 +232,17 @@ def test_progress_is_plain_lines_where_there_is_no_terminal(caplog):
     assert "skipped 1" in lines[1]
 
 
+def test_targets_that_a_loss_leaves_out_are_told_once_and_drawn(tmp_path, caplog):
+    hooks = [ProgressHook(2), TensorBoardHook(tmp_path, 2)]
+    run = make_run(last_step=6, hooks=hooks)
+    run.step.num_impossible = 3.0
+    run.trainer.run()
+    messages = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
+    (message,) = [each for each in messages if "too many symbols" in each]
+    assert message.startswith("6 transcripts so far")
+    assert tags_of(tmp_path)["train/impossible_targets"] == 6
+
+
 def test_progress_is_a_bar_in_a_terminal(monkeypatch, capsys):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     make_run(last_step=5, hooks=[ProgressHook(2)]).trainer.run()

@@ -40,7 +40,14 @@ def test_speech_is_drawn_with_and_without_what_ctc_makes_of_it():
     assert np.asarray(lower).min() < 50  # posteriors are black on white
 
 
-def test_only_classes_that_some_frame_finds_likely_have_a_row():
+def test_only_the_blank_and_classes_that_some_frame_finds_likely_have_a_row():
     posteriors = np.array([[0.97, 0.01, 0.02], [0.4, 0.01, 0.59]])
 
-    assert likely_classes(posteriors).tolist() == [0, 2]
+    assert likely_classes(posteriors, blank=0).tolist() == [0, 2]
+    assert likely_classes(posteriors, blank=1).tolist() == [0, 1, 2]
+
+
+def test_where_no_class_is_likely_the_blank_has_a_row():
+    posteriors = np.full((2, 100), 0.01)
+
+    assert likely_classes(posteriors, blank=3).tolist() == [3]

@@ -185,6 +185,10 @@ def state_of(optimizer):
 
 def three_steps(iterator, *, scaler=None, worker=None, family=transformer, **options):
     model, optimizer = make_model_and_optimizer(scaler=scaler, family=family)
+    return three_steps_of(model, optimizer, iterator, worker, **options)
+
+
+def three_steps_of(model, optimizer, iterator, worker=None, **options):
     variables = model.trainable_variables
     step = TrainStep(model, optimizer, worker or SingleWorker(), variables, **options)
     results = [step(iterator) for _ in range(3)]
@@ -258,6 +262,28 @@ def test_the_result_counts_tokens_and_padding(one_batch):
         np.testing.assert_allclose(result.loss, result.total / result.weight, 1e-6)
         for value in result[:-1]:
             assert value.dtype == tf.float32 and value.shape == ()
+
+
+class LeavesOut:
+    """A model that finds one target of every micro-batch impossible."""
+
+    def __init__(self, model):
+        self.trainable_variables = model.trainable_variables
+        self._model = model
+
+    def compute_loss(self, batch, training):
+        loss = self._model.compute_loss(batch, training)
+        return loss._replace(parts={"num_impossible": tf.constant(1.0)})
+
+
+def test_targets_that_have_no_loss_are_counted_over_all_workers(one_batch):
+    for worker, expected in ((SingleWorker(), 2), (TwinWorker(), 4)):
+        model, optimizer = make_model_and_optimizer()
+        results, _ = three_steps_of(
+            LeavesOut(model), optimizer, batches([8, 8]), worker, iter_size=2
+        )
+        assert [result.num_impossible for result in results] == [expected] * 3
+    assert one_batch[0][0].num_impossible == 0
 
 
 class OverflowIn:
