@@ -10,6 +10,15 @@ from oseq.config.params import UserError
 from oseq.metrics.text import check_lines
 
 
+def check_packages() -> None:
+    """Refuses to go on without what error rates need.
+
+    Raises:
+      UserError: says what to install.
+    """
+    _jiwer()
+
+
 def word_error_rate(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     """Returns edits of words per word of the references, in percent.
 

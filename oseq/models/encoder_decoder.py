@@ -135,7 +135,7 @@ def request_of(batch: Batch, encoded: EncoderOutput) -> Request:
     size = tf.shape(encoded["outputs"])[1]
     request: Request = {
         "id": batch["id"],
-        "source_length": batch["source"]["length"],
+        "source_length": encoded["length"],
         "source_mask": tf.sequence_mask(encoded["length"], size),
     }
     if "prefix" in batch:

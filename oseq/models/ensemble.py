@@ -38,7 +38,8 @@ class Ensemble(Model):
       search: chooses among the averaged probabilities.
 
     Raises:
-      ConfigError: the search is not one step by step.
+      ConfigError: the search is not one step by step, or what the members make of a
+        source has not the same length.
     """
 
     def __init__(self, members: Sequence[EncoderDecoderModel], search: Search):
@@ -46,6 +47,11 @@ class Ensemble(Model):
             raise ConfigError(
                 "--ensemble: models decode together step by step, which "
                 f"{type(search).__name__} does not"
+            )
+        if len({member.encoder.subsampling for member in members}) > 1:
+            raise ConfigError(
+                "--ensemble: encoders that make one position of different numbers of "
+                "frames have no common attention"
             )
         first = members[0]
         super().__init__({}, first.spec, first.dtype_policy.name)
@@ -59,16 +65,24 @@ class Ensemble(Model):
         return self._members
 
     def call(self, batch: Batch, training: bool = False) -> DecoderOutput:
-        """Returns the logarithms of the mean probabilities as the logits."""
+        """Returns the logarithms of the mean probabilities as the logits.
+
+        There is ``ctc`` where all members have it.
+        """
         outputs = [member(batch, training=training) for member in self.members]
-        return {
-            "logits": _mean_in_logarithms(
-                [tf.nn.log_softmax(each["logits"]) for each in outputs]
-            ),
+        merged: DecoderOutput = {
+            "logits": _mean_of_logits(outputs),
             "alignment": tf.reduce_mean(
                 [each["alignment"] for each in outputs], axis=0
             ),
         }
+        halves = [each["ctc"] for each in outputs if "ctc" in each]
+        if len(halves) == len(outputs):
+            merged["ctc"] = {
+                "logits": _mean_of_logits(halves),
+                "length": halves[0]["length"],
+            }
+        return merged
 
     def compute_loss(self, batch: Batch, training: bool = False) -> LossOutput:
         loss = self.members[0].loss
@@ -97,6 +111,9 @@ class Ensemble(Model):
             tf.where(is_token, mean, 0.0),
             tf.reduce_mean([each.alignment for each in scores], axis=0),
         )
+
+    def check_evaluation(self) -> None:
+        self.members[0].check_evaluation()
 
     def evaluate(self, results: Sequence[Result]) -> dict[str, float]:
         return self.members[0].evaluate(results)
@@ -138,6 +155,11 @@ def _merge(states: Sequence[DecoderState]) -> DecoderState:
         "carry": [state["carry"] for state in states],
         "history": [state["history"] for state in states],
     }
+
+
+def _mean_of_logits(outputs: Sequence[DecoderOutput]) -> tf.Tensor:
+    """Returns the logarithms of the mean of the probabilities."""
+    return _mean_in_logarithms([tf.nn.log_softmax(each["logits"]) for each in outputs])
 
 
 def _mean_in_logarithms(logarithms: Sequence[tf.Tensor]) -> tf.Tensor:

@@ -67,6 +67,13 @@ class Model(Component, Composite):
         """Returns how likely the sources make their targets, token by token."""
         raise ConfigError(f"{type(self).__name__} has no scores of given targets")
 
+    def check_evaluation(self) -> None:  # noqa: B027  most need nothing
+        """Refuses to be evaluated where a package is missing, before long work starts.
+
+        Raises:
+          UserError: says what to install.
+        """
+
     @abc.abstractmethod
     def evaluate(self, results: Sequence[Result]) -> dict[str, float]:
         """Returns metrics of decoded examples, by name."""

@@ -114,6 +114,9 @@ class Speech2Text(EncoderDecoderModel):
             )
         return super().score(batch)
 
+    def check_evaluation(self) -> None:
+        speech.check_packages()
+
     def evaluate(self, results: Sequence[Result]) -> dict[str, float]:
         """Returns word and character error rate and exact match, in percent."""
         hypotheses = [result.hypotheses[0] for result in results]

@@ -72,6 +72,7 @@ class Evaluator:
     def __init__(
         self, model: keras.layers.Layer, data_layer: DataLayer, worker: Worker
     ):
+        model.check_evaluation()
         self._model = model
         self._data_layer = data_layer
         self._worker = worker

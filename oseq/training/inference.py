@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TextIO
 
@@ -35,6 +36,15 @@ class Answer(NamedTuple):
     alignments: Sequence[AlignedText] = ()  # as many, if they were asked for
     words: Sequence[Sequence[TimedWord]] = ()  # likewise
     source: str = ""  # the line itself, or its file, if words were asked for
+
+    @property
+    def found(self) -> Sequence[int]:
+        """The hypotheses to be written: all that there are, but at least one."""
+        return [
+            rank
+            for rank, score in enumerate(self.scores)
+            if rank == 0 or score > -math.inf
+        ]
 
 
 class Inference:
@@ -116,7 +126,7 @@ class Inference:
 
 
 def write_answer(answer: Answer, file: TextIO) -> None:
-    """Writes one line, or where there are several hypotheses one for each.
+    """Writes one line, or where there may be several hypotheses one for each.
 
     N-best lines have Moses' format: ``line number ||| text ||| score``.
     """
@@ -124,20 +134,20 @@ def write_answer(answer: Answer, file: TextIO) -> None:
     if len(texts) == 1:
         file.write(texts[0] + "\n")
         return
-    for text, score in zip(texts, answer.scores, strict=True):
-        file.write(f"{answer.id} ||| {text} ||| {score:.4f}\n")
+    for rank in answer.found:
+        file.write(f"{answer.id} ||| {texts[rank]} ||| {answer.scores[rank]:.4f}\n")
 
 
 def write_links(answer: Answer, file: TextIO) -> None:
     """Writes one line of word links for each hypothesis, in Pharaoh's format."""
-    for aligned in answer.alignments:
+    for aligned in _written(answer, answer.alignments):
         links = (f"{source}-{target}" for source, target in aligned.word_links())
         file.write(" ".join(links) + "\n")
 
 
 def write_attention(answer: Answer, file: TextIO) -> None:
     """Writes one JSON object for each hypothesis: tokens, and the attention between."""
-    for aligned in answer.alignments:
+    for aligned in _written(answer, answer.alignments):
         content = {
             "source": aligned.source,
             "target": aligned.target,
@@ -151,7 +161,7 @@ def write_attention(answer: Answer, file: TextIO) -> None:
 
 def write_times(answer: Answer, file: TextIO) -> None:
     """Writes one JSON object for each hypothesis: the file, its words, their times."""
-    for words in answer.words:
+    for words in _written(answer, answer.words):
         content = {
             "file": answer.source,
             "words": [
@@ -160,6 +170,11 @@ def write_times(answer: Answer, file: TextIO) -> None:
             ],
         }
         file.write(json.dumps(content, ensure_ascii=False) + "\n")
+
+
+def _written(answer: Answer, of_hypotheses: Sequence[Any]) -> Iterator[Any]:
+    """Yields those of the hypotheses that ``write_answer`` writes."""
+    return (of_hypotheses[rank] for rank in answer.found)
 
 
 def _rounded(seconds: float | None) -> float | None:

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import sys
+
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from oseq.config.params import ConfigError
+from oseq.config.params import ConfigError, UserError
 from oseq.contracts import DataSpec, Result
 from oseq.decoders import (
     FullyConnectedCTCDecoder,
     JointCTCAttentionDecoder,
     TransformerDecoder,
 )
+from oseq.distributed.worker import SingleWorker
 from oseq.encoders.encoder import Encoder
 from oseq.layers.linear import Linear
 from oseq.losses import BasicSequenceLoss, CTCLoss, MultiTaskCTCEntropyLoss
 from oseq.models import Ensemble, Speech2Text
+from oseq.optimizers.loss_scalers import StaticLossScaler
+from oseq.optimizers.mp_wrapper import MixedPrecisionOptimizerWrapper
 from oseq.search import BeamSearch, GreedySearch
 from oseq.search.ctc_greedy import CTCGreedySearch
+from oseq.training.train_step import TrainStep
 
 SPEC = DataSpec(0, 9, num_features=3)
 ATTENTION = {
@@ -133,14 +140,13 @@ def test_a_search_that_fits_the_decoder_is_taken(parts, search, expected):
     assert np.isfinite(predictions["score"]).all()
 
 
-def test_ctc_output_is_the_path_of_its_frames_at_any_batch_size():
-    model = make_model(**CTC)
-    frames = model.score_frames(model.encoder(batch()["source"]))
+@pytest.mark.parametrize("parts", [CTC, ATTENDING, JOINT], ids=["ctc", "attn", "joint"])
+def test_an_utterance_has_the_same_transcript_alone_and_in_a_batch(parts):
+    model = make_model(**parts)
 
     predictions = model.generate(batch())
 
-    assert frames["logits"].shape == (2, 6, 9)
-    assert np.array_equal(frames["length"], [6, 4])
+    assert np.all(predictions["length"] > 0)
     for row in range(2):
         single = model.generate(alone(row))
         size = int(predictions["length"][row, 0])
@@ -168,6 +174,50 @@ def test_parts_that_do_not_fit_are_refused_with_those_that_do(parts, message):
         make_model(**parts)
 
 
+def test_ctc_scores_the_frames_that_the_encoder_makes():
+    model = make_model(**CTC)
+
+    frames = model.score_frames(model.encoder(batch()["source"]))
+
+    assert frames["logits"].shape == (2, 6, 9)
+    assert np.array_equal(frames["length"], [6, 4])
+
+
+def test_limits_of_the_length_are_those_of_the_encoders_positions():
+    """Not of the frames of its source, of which each position is two."""
+    limits = {"extra_decode_length": 0, "min_length_ratio": 1.0}
+    model = make_model(**ATTENDING, search_params=limits)
+
+    assert np.array_equal(model.generate(batch())["length"], [[6], [4]])
+
+
+def test_thousands_of_frames_train_in_16_bits():
+    """More than a thousand frames of float16, a few updates."""
+    model = make_model("float16", **CTC)
+    optimizer = MixedPrecisionOptimizerWrapper(
+        keras.optimizers.SGD(0.01), StaticLossScaler(1024.0)
+    )
+    optimizer.build(model.trainable_variables)
+    features = np.random.default_rng(0).normal(size=(1, 3001, 3)).astype(np.float32)
+    target = {"ids": batch()["target"]["ids"][:1], "length": tf.constant([4])}
+    long = {
+        "source": {"features": tf.constant(features), "length": tf.constant([3001])},
+        "target": target,
+        "id": tf.range(1, dtype=tf.int64),
+    }
+    step = TrainStep(model, optimizer, SingleWorker(), model.trainable_variables)
+    batches = iter(tf.data.Dataset.from_tensors(long).repeat())
+
+    losses = []
+    for _ in range(4):
+        result = step(batches)
+        assert result.update.applied
+        losses.append(float(result.loss))
+
+    assert np.all(np.diff(losses) < 0)
+    assert np.isfinite(model(long)["logits"]).all()
+
+
 def test_scores_of_tokens_are_those_of_the_half_that_attends():
     scored = make_model(**JOINT).score(batch())
 
@@ -183,6 +233,41 @@ def test_models_that_score_frames_do_not_decode_together():
 
     with pytest.raises(ConfigError, match="step by step"):
         Ensemble(members, members[0].search)
+
+
+def test_joint_models_decode_and_are_judged_together():
+    members = [make_model(**JOINT) for _ in range(2)]
+    ensemble = Ensemble(members, members[0].search)
+
+    outputs = ensemble(batch())
+
+    for half in (lambda each: each, lambda each: each["ctc"]):
+        of_members = [tf.nn.softmax(half(each(batch()))["logits"]) for each in members]
+        np.testing.assert_allclose(
+            tf.exp(half(outputs)["logits"]), np.mean(of_members, axis=0), rtol=1e-4
+        )
+    loss = ensemble.compute_loss(batch())
+    expected = members[0].loss(outputs, batch()["target"])
+    assert loss.total == expected.total and loss.parts["num_impossible"] == 0
+
+
+def test_members_attend_to_positions_of_the_same_length():
+    class EveryFrame(EveryOther):
+        subsampling = 1
+
+    members = [make_model(**ATTENDING)]
+    members.append(make_model(**{**ATTENDING, "encoder": EveryFrame}))
+
+    with pytest.raises(ConfigError, match="different numbers of frames"):
+        Ensemble(members, members[0].search)
+
+
+def test_without_jiwer_a_model_can_be_had_but_not_be_judged(monkeypatch):
+    monkeypatch.setitem(sys.modules, "jiwer", None)
+    model = make_model(**CTC)
+
+    with pytest.raises(UserError, match=r"pip install oseq\[speech\]"):
+        model.check_evaluation()
 
 
 def test_xla_is_known_not_to_compile_ctc():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from oseq.config.params import UserError
 from oseq.contracts import LossOutput
 from oseq.distributed.worker import SingleWorker
 from oseq.training.evaluator import Evaluator
@@ -57,6 +58,15 @@ def test_the_loss_is_the_mean_over_all_targets_without_dropout():
     assert metrics["loss"] == pytest.approx(total / weight, rel=1e-6)
     assert metrics["perplexity"] == pytest.approx(math.exp(total / weight), rel=1e-6)
     assert evaluator.evaluate().metrics == metrics
+
+
+def test_what_evaluation_lacks_is_told_before_anything_is_judged():
+    class LackingModel(TinyModel):
+        def check_evaluation(self):
+            raise UserError("install it")
+
+    with pytest.raises(UserError, match="install it"):
+        Evaluator(LackingModel(), TinyDataLayer("eval"), SingleWorker())
 
 
 class ImpossibleModel(TinyModel):

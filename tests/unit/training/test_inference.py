@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 
 import numpy as np
 import pytest
@@ -105,6 +106,25 @@ def test_a_hypothesis_never_takes_more_than_its_line():
     file = io.StringIO()
     write([Answer(0, ["a\nb\r\nc\rd"], [0.0]), Answer(1, [""], [0.0])], file)
     assert file.getvalue() == "a b  c d\n\n"
+
+
+def test_a_hypothesis_that_there_is_not_has_no_line_in_any_file():
+    """Its score is -inf; only where there is none at all the line number stays."""
+    words = [[TimedWord("a", 0.0, 1.0)], []]
+    alignments = [AlignedText(["x"], ["a"], np.ones((1, 1)), "a"), NOTHING]
+    answers = [
+        Answer(0, ["a", ""], [-1.0, -math.inf], alignments, words, "a.wav"),
+        Answer(1, ["", ""], [-math.inf] * 2, [NOTHING] * 2, [[], []], "b.wav"),
+    ]
+    lines = {}
+    for each in (write_answer, write_links, write_attention, write_times):
+        file = io.StringIO()
+        for answer in answers:
+            each(answer, file)
+        lines[each] = file.getvalue().splitlines()
+
+    assert lines[write_answer] == ["0 ||| a ||| -1.0000", "1 |||  ||| -inf"]
+    assert {len(each) for each in lines.values()} == {2}
 
 
 def test_n_best_lines_have_number_text_and_score():
