@@ -5,8 +5,8 @@ from __future__ import annotations
 import gzip
 import os
 import re
-from collections.abc import Iterable
-from typing import NoReturn
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn
 
 from oseq.config.params import UserError
 from oseq.ngram.backoff_model import BackoffModel, Weights, Words
@@ -21,27 +21,30 @@ def read_arpa(path: str) -> BackoffModel:
     Raises:
       UserError: names file, line and what is wrong with it.
     """
-    opener = gzip.open if path.endswith(".gz") else open
     try:
-        with opener(path, "rb") as stream:
+        with _opener(path)(path, "rb") as stream:
             return BackoffModel(_Reader(path, stream).tables())
     except (OSError, EOFError) as error:
         raise UserError(f"{path}: cannot be read: {error}") from error
 
 
 def write_arpa(model: BackoffModel, path: str) -> None:
-    """Writes a model, whole or not at all.
+    """Writes a model, whole or not at all; compressed where the name says so.
 
     Raises:
       UserError: the file cannot be written.
     """
     unfinished = path + ".unfinished"
     try:
-        with open(unfinished, "w", encoding="utf-8") as file:
+        with _opener(path)(unfinished, "wt", encoding="utf-8") as file:
             file.writelines(_lines_of(model))
         os.replace(unfinished, path)
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error}") from error
+
+
+def _opener(path: str) -> Callable[..., Any]:
+    return gzip.open if path.endswith(".gz") else open
 
 
 def _lines_of(model: BackoffModel) -> Iterable[str]:

@@ -70,6 +70,15 @@ def test_what_is_written_is_what_was_read(tmp_path):
     assert [path.name for path in tmp_path.glob("again*")] == ["again.arpa"]
 
 
+def test_a_name_of_a_compressed_file_makes_one(tmp_path):
+    model = read_arpa(written(tmp_path, TEXT))
+    path = tmp_path / "again.arpa.gz"
+    write_arpa(model, str(path))
+
+    assert gzip.decompress(path.read_bytes()).startswith(b"\\data\\\n")
+    assert read_arpa(str(path)).tables == model.tables
+
+
 def test_a_compressed_file_is_read(tmp_path):
     path = tmp_path / "lm.arpa.gz"
     path.write_bytes(gzip.compress(TEXT.encode()))
