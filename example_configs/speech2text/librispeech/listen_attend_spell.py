@@ -91,7 +91,6 @@ base_params = {
         "input_type": "logfbank",
         "window_size": 0.025,
         "norm_per_feature": True,
-        "subsampling": 8,
     },
 }
 
