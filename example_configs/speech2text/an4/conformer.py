@@ -24,7 +24,7 @@ base_params = {
     "random_seed": 1,
     "dtype": "mixed_bfloat16",
     "batch_tokens_per_gpu": 12000,
-    "max_steps": 6000,
+    "max_steps": 2000,
     "eval_steps": 500,
     "print_loss_steps": 100,
     "print_samples_steps": 1000,
