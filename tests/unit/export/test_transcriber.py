@@ -13,8 +13,10 @@ from oseq.config.params import ConfigError
 from oseq.data.speech_data_layer import Speech2TextDataLayer
 from oseq.decoders import FullyConnectedCTCDecoder, RNNDecoderWithAttention
 from oseq.distributed.worker import SingleWorker
-from oseq.encoders import DeepSpeech2Encoder
+from oseq.encoders import DeepSpeech2Encoder, TDNNEncoder
+from oseq.export import streaming
 from oseq.export.saved_model import _module_of
+from oseq.export.streaming import StreamingTranscriber, StreamWindow
 from oseq.losses import BasicSequenceLoss, CTCLoss
 from oseq.models import Speech2Text
 from oseq.search.beam import BeamSearch
@@ -39,7 +41,25 @@ ENCODER = {
 }
 
 
-def make_data_layer(folder):
+CAUSAL = {
+    "causal": True,
+    "convnet_layers": [
+        {
+            "type": "conv1d",
+            "repeat": 1,
+            "kernel_size": [3],
+            "stride": [stride],
+            "num_channels": 8,
+            "padding": "SAME",
+        }
+        for stride in (2, 1)
+    ],
+    "dropout_keep_prob": 1.0,
+    "activation_fn": "relu",
+}
+
+
+def make_data_layer(folder, **keys):
     (folder / "alphabet.txt").write_text(" \na\nb\nc\n")
     params = {
         "vocab_file": str(folder / "alphabet.txt"),
@@ -47,6 +67,7 @@ def make_data_layer(folder):
         "input_type": "logfbank",
         "sample_freq": RATE,
         "batch_size": 2,
+        **keys,
     }
     return Speech2TextDataLayer(params, "infer", SingleWorker())
 
@@ -242,6 +263,34 @@ def test_frames_are_what_ctc_makes_of_the_sound(transcriber, data_layer, files):
     ids = data_layer._tokenizer.encode_lines(["ab c"])[0]
     text = transcriber.text(ids[np.newaxis], np.array([len(ids)], np.int32))
     assert text["text"].numpy().tolist() == [b"ab c"]
+
+
+def test_causal_layers_and_fixed_statistics_stream_as_the_whole(folder, files):
+    fixed = {"gain": 1.0, "features_mean": -9.0, "features_std_dev": 3.0}
+    layer = make_data_layer(folder, **fixed)
+    model = make_model(layer, encoder=TDNNEncoder, encoder_params=CAUSAL)
+    transcriber, details = _module_of(model, layer, folder)
+    speech, window = details["speech"], StreamWindow(0.1, before=0.06, after=0.0)
+    assert streaming._problems_of(speech, window) == []
+
+    def frames(samples):
+        found = transcriber.frames(samples[np.newaxis], np.array([len(samples)]))
+        return found["log_probabilities"].numpy()[0, : found["length"][0]]
+
+    stream = StreamingTranscriber(
+        frames,
+        layer.restore,
+        blank=speech["blank"],
+        never=speech["never"],
+        sample_freq=RATE,
+        samples_per_frame=speech["samples_per_frame"],
+        overlap=speech["window_size"] - speech["window_stride"],
+        window=window,
+    )
+    for samples in read(files):
+        whole = transcriber.transcribe(samples[np.newaxis], np.array([len(samples)]))
+        pieces = [stream.feed(part) for part in np.array_split(samples, 7)]
+        assert "".join(pieces) + stream.finish() == text_of(whole)[0][0]
 
 
 def test_a_search_in_python_cannot_be_exported(data_layer, folder):
