@@ -1,6 +1,8 @@
-"""Which worker a process is, by its config and its launcher."""
+"""Which worker a process is; what of data and model does not fit together."""
 
 from __future__ import annotations
+
+from types import SimpleNamespace
 
 import pytest
 
@@ -48,3 +50,27 @@ def test_workers_that_do_not_see_each_other_are_refused(monkeypatch):
     monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "4")
     with pytest.raises(ConfigError, match="4 processes, but Horovod sees 1"):
         build.build_worker(FakeConfig(False), "eval")
+
+
+def check_subsampling(given, scores, subsampling=2):
+    build._check_subsampling(
+        SimpleNamespace(subsampling=given),
+        SimpleNamespace(
+            decoder=SimpleNamespace(scores=scores),
+            encoder=SimpleNamespace(subsampling=subsampling),
+        ),
+    )
+
+
+def test_data_counts_with_the_outputs_that_ctc_aligns():
+    for scores in ({"frames"}, {"tokens", "frames"}):
+        check_subsampling(2, scores)
+        check_subsampling(None, scores)  # data need not count with them
+        with pytest.raises(ConfigError, match=r"subsampling: 1, but .* is made of 2"):
+            check_subsampling(1, scores)
+
+
+def test_a_decoder_that_only_attends_aligns_nothing():
+    check_subsampling(None, {"tokens"})
+    with pytest.raises(ConfigError, match="subsampling: 2, but nothing aligns"):
+        check_subsampling(2, {"tokens"})
