@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 from oseq.data.audio_files import speech_package
 from oseq.data.data_layer import DataLayer
 from oseq.data.speech_data_layer import Speech2TextDataLayer
-from oseq.data.speech_manifest import read_manifests
+from oseq.data.speech_manifest import STANDARD_INPUT, Utterance, read_manifests
 from oseq.data.text_files import DataError, find_files, is_blank, read_blocks
 
 _NUM_LINES = 32
@@ -31,26 +32,35 @@ def sample_of(data_layer: DataLayer, sources: Iterable[Any], folder: Path) -> Da
       sources: values of the data layer's input key: files, globs, or None.
       folder: for files of noise; it has to stay as long as the layer.
     """
-    is_speech = isinstance(data_layer, Speech2TextDataLayer)
+    if isinstance(data_layer, Speech2TextDataLayer):
+        for source in sources:
+            utterances = _first_utterances(source)
+            if utterances:
+                return data_layer.with_utterances(utterances)
+        return data_layer.with_lines(_noise(data_layer, folder))
     for source in sources:
-        lines = _first_audio_files(source) if is_speech else _first_lines(source)
+        lines = _first_lines(source)
         if lines:
             return data_layer.with_lines(lines)
-    made_up = _noise(data_layer, folder) if is_speech else _made_up(data_layer)
-    return data_layer.with_lines(made_up)
+    return data_layer.with_lines(_made_up(data_layer))
 
 
-def _first_audio_files(source: Any) -> list[str]:
-    if source is None:
-        return []
+def _first_utterances(source: Any) -> list[Utterance]:
+    names = [source] if isinstance(source, str) else source or []
     try:
-        utterances, _ = read_manifests(source, with_text=False)
+        # Standard input is for who runs infer.
+        found, _ = read_manifests(
+            [name for name in names if name != STANDARD_INPUT], with_text=False
+        )
     except DataError:
         return []
-    paths = ((Path(each.folder) / each.name, each.name) for each in utterances)
-    found = (str(path) if path.is_file() else name for path, name in paths)
-    files = (file for file in found if Path(file).is_file())
-    return list(itertools.islice(files, _NUM_LINES))
+    there = (
+        each
+        for each in found
+        if os.path.isfile(os.path.join(each.folder, each.name))
+        or os.path.isfile(each.name)
+    )
+    return list(itertools.islice(there, _NUM_LINES))
 
 
 def _noise(data_layer: DataLayer, folder: Path) -> list[str]:
