@@ -26,6 +26,7 @@ from oseq.compat.text2text import (
     LAYOUT,
     SEQUENCE_LOSS,
 )
+from oseq.encoders.listen_attend_spell_params import CONVNET_PARAMS
 from oseq.search import BeamSearch
 
 _CUDNN = Dropped("oseq chooses what computes")
@@ -73,7 +74,11 @@ ENCODERS: Mapping[str, Counterpart] = {
     ),
     "open_seq2seq.encoders.ListenAttendSpellEncoder": Counterpart(
         "oseq.encoders.ListenAttendSpellEncoder",
-        {**_CONVOLUTIONS, "recurrent_layers": By(rules.recurrent_layers, list[dict])},
+        {
+            **_CONVOLUTIONS,
+            **dict.fromkeys(CONVNET_PARAMS, By(rules.of_convnet_layers)),
+            "recurrent_layers": By(rules.recurrent_layers, list[dict]),
+        },
     ),
 }
 

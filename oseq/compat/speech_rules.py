@@ -103,6 +103,14 @@ def convnet_layers(section: Section, key: str, value: Any) -> None:
     section.put(key, value)
 
 
+def of_convnet_layers(section: Section, key: str, value: Any) -> None:
+    """What nothing reads where there are none."""
+    if section.old.get("convnet_layers"):
+        section.put(key, value)
+    else:
+        section.note(key, "dropped; there are no convnet_layers")
+
+
 def recurrent_layers(section: Section, key: str, value: Any) -> None:
     """Without any, convolutions are all that there is."""
     if not value:
@@ -115,7 +123,7 @@ def recurrent_layers(section: Section, key: str, value: Any) -> None:
             {
                 name: each
                 for name, each in layer.items()
-                if layer.get("pool") or name not in ("pool_size", "stride")
+                if layer.get("pool") or name not in ("pool_type", "pool_size", "stride")
             }
             for layer in value
         ],

@@ -91,7 +91,7 @@ class ConformerEncoder(Encoder):
             return None
         convolved = 0 if self.params["causal"] else self.params["conv_kernel_size"] // 2
         ahead = len(self.stack) * (self.right_context + convolved)
-        return ahead * self.subsampling + self.subsampling - 1
+        return ahead * self.subsampling + self.input_layer.lookahead
 
     def call(self, source: Source, training: bool = False) -> EncoderOutput:
         """Args: source: ``features`` [B, S, F], ``length`` [B]. Returns: S' is S over

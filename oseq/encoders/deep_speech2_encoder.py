@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import keras
 import tensorflow as tf
 
 from oseq.config.params import ConfigError, Param
@@ -23,6 +24,7 @@ from oseq.layers.dropout import Dropout
 from oseq.layers.linear import Linear
 from oseq.layers.normalization import MaskedBatchNorm
 from oseq.layers.time_convolution import DepthwiseTimeConvolution
+from oseq.layers.window import total_lookahead
 
 
 class DeepSpeech2Encoder(Encoder):
@@ -49,7 +51,8 @@ class DeepSpeech2Encoder(Encoder):
         check_layers(self.params)
         params, options = self.params, dict(**self.weight_options, dtype=policy)
         self.convolutions = self._make_convolutions(options)
-        self.subsampling = math.prod(layer.stride[0] for layer in self.convolutions)
+        self.subsampling = math.prod(layer.time.stride for layer in self.convolutions)
+        self.activation = keras.activations.get(params["activation_fn"])
         self.norms = [
             self._make_norm(f"norm_{i}") for i in range(len(self.convolutions))
         ]
@@ -90,17 +93,13 @@ class DeepSpeech2Encoder(Encoder):
 
     @property
     def lookahead(self) -> int | None:
-        """Frames to come that an output depends on; None: all."""
+        """Frames after frame ``t * subsampling`` that output t sees; None: all."""
         if self.recurrent_layers and not self.params["rnn_unidirectional"]:
             return None
-        frames, step = 0, 1
-        for layer in self.convolutions:
-            before = (layer.kernel_size[0] - 1) // 2 if layer.padding == "SAME" else 0
-            frames += (layer.kernel_size[0] - 1 - before) * step
-            step *= layer.stride[0]
+        windows = [layer.time for layer in self.convolutions]
         if self.params["row_conv"]:
-            frames += (self.params["row_conv_width"] - 1) * step
-        return frames
+            windows.append(self.row_convolution.window)
+        return total_lookahead(*windows)
 
     def call(self, source: Source, training: bool = False) -> EncoderOutput:
         """Args: source: ``features`` [B, S, F], ``length`` [B].
@@ -114,10 +113,9 @@ class DeepSpeech2Encoder(Encoder):
             if i > 0:
                 vectors = between[i - 1](vectors, training=training)
             vectors = layer(vectors, length)
-        activation = self.params["activation_fn"]
         if self.params["row_conv"]:
             vectors = self._convolve_rows(vectors, length, training)
-        outputs = activation(self.output_map(vectors))
+        outputs = self.activation(self.output_map(vectors))
         return {"outputs": last(outputs, training=training), "length": length}
 
     def _convolve(self, source: Source, training: bool) -> tuple[tf.Tensor, tf.Tensor]:
@@ -129,7 +127,7 @@ class DeepSpeech2Encoder(Encoder):
         for convolution, norm in zip(self.convolutions, self.norms, strict=True):
             maps, length = convolution(maps, length)
             valid = tf.sequence_mask(length, tf.shape(maps)[1])
-            maps = self.params["activation_fn"](norm(maps, valid, training=training))
+            maps = self.activation(norm(maps, valid, training=training))
         shape = tf.shape(maps)
         size = maps.shape[2] * maps.shape[3]
         return tf.reshape(maps, [shape[0], shape[1], size]), length
@@ -146,7 +144,7 @@ class DeepSpeech2Encoder(Encoder):
         vectors = tf.pad(masks.zero_padding(vectors, valid), to_come)
         vectors = self.row_convolution(vectors)
         vectors = self.row_norm(vectors, valid, training=training)
-        return self.params["activation_fn"](vectors)
+        return self.activation(vectors)
 
     def _make_convolutions(self, options: Mapping[str, Any]) -> list[Convolution2D]:
         convolutions, num_bins = [], self.spec.num_features
@@ -160,13 +158,14 @@ class DeepSpeech2Encoder(Encoder):
                 name=f"convolution_{i}",
                 **options,
             )
-            if not convolution.output_size(num_bins):
+            size = convolution.frequency.num_outputs(num_bins)
+            if not size:
                 raise ConfigError(
                     f"conv_layers[{i}]/kernel_size: {layer['kernel_size'][1]} bins do "
                     f"not fit into the {num_bins} that there are; make it smaller, or "
                     'padding "SAME"'
                 )
-            num_bins = convolution.output_size(num_bins)
+            num_bins = size
             convolutions.append(convolution)
         return convolutions
 

@@ -7,9 +7,10 @@ from typing import Any
 
 from oseq.component import LayerComponent
 from oseq.config.params import Component, ConfigError, Param
+from oseq.encoders.activation_param import activation_param, problems_of_activation
 from oseq.encoders.rnn_params import keep_prob
 from oseq.encoders.speech_rnn import RNN_TYPES
-from oseq.layers.convolution_2d import PADDINGS
+from oseq.layers.window import PADDINGS
 
 
 class ConvolutionParams(Component):
@@ -38,8 +39,8 @@ REQUIRED_PARAMS = {
         "convolutions over time and frequency, from the bottom",
         schema_of=ConvolutionParams,
     ),
-    "activation_fn": Param(
-        callable, "after convolutions, row convolution and the last linear map"
+    "activation_fn": activation_param(
+        "after convolutions, row convolution and the last linear map"
     ),
     "num_rnn_layers": Param(int, "number of recurrent layers", minimum=0),
     "rnn_cell_dim": Param(int, "size of each direction of a layer", minimum=1),
@@ -70,7 +71,7 @@ OPTIONAL_PARAMS = {
 
 
 def check_layers(params: Mapping[str, Any]) -> None:
-    """Refuses kernels and strides that are no pairs, and a width that is missing.
+    """Refuses values that do not fit each other, or are not what their type allows.
 
     Raises:
       ConfigError: lists every problem.
@@ -87,5 +88,6 @@ def check_layers(params: Mapping[str, Any]) -> None:
         problems.append("row_conv_width: missing; row_conv needs it")
     if not params["row_conv"] and width is not None:
         problems.append("row_conv_width: given, but row_conv is False")
+    problems += problems_of_activation(params["activation_fn"])
     if problems:
         raise ConfigError(problems)

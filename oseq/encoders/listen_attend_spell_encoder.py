@@ -11,13 +11,18 @@ import tensorflow as tf
 from oseq.config.params import ConfigError, Param
 from oseq.contracts import DataSpec, EncoderOutput, Source
 from oseq.encoders.encoder import Encoder
-from oseq.encoders.listen_attend_spell_params import OPTIONAL_PARAMS, REQUIRED_PARAMS
+from oseq.encoders.listen_attend_spell_params import (
+    CONVNET_PARAMS,
+    OPTIONAL_PARAMS,
+    POOLING_PARAMS,
+    REQUIRED_PARAMS,
+)
 from oseq.encoders.speech_rnn import SpeechRNN
 from oseq.encoders.tdnn_encoder import TDNNEncoder, single_size
 from oseq.layers import masks
 from oseq.layers.composite import Composite
 from oseq.layers.dropout import Dropout
-from oseq.layers.time_pooling import pool_time
+from oseq.layers.time_pooling import TimePooling
 
 
 class ListenAttendSpellEncoder(Encoder):
@@ -35,6 +40,7 @@ class ListenAttendSpellEncoder(Encoder):
         name: str = "listen_attend_spell_encoder",
     ):
         super().__init__(params, spec, policy, name=name)
+        entries = _checked_entries(self.params)
         self.convnet = None
         if self.params["convnet_layers"]:
             known = (
@@ -42,15 +48,6 @@ class ListenAttendSpellEncoder(Encoder):
             )
             shared = {key: self.params[key] for key in self.params if key in known}
             self.convnet = TDNNEncoder(shared, spec, policy, name="convnet")
-        problems: list[str] = []
-        entries = [
-            _with_sizes(entry, f"recurrent_layers[{i}]", problems)
-            for i, entry in enumerate(self.params["recurrent_layers"])
-        ]
-        if not entries:
-            problems.append("recurrent_layers: needs at least one entry")
-        if problems:
-            raise ConfigError(problems)
         self.levels = [
             PyramidLevel(
                 entry,
@@ -132,9 +129,12 @@ class PyramidLevel(Composite):
             Dropout(1.0 - keep_prob, name=f"dropout_{i}", dtype=dtype)
             for i in range(entry["num_layers"])
         ]
-        self.pools = entry["pool"]
-        self.pool_type, self.pool_size = entry["pool_type"], entry["pool_size"]
-        self.stride = entry["stride"] if self.pools else 1
+        self.pooling = None
+        if entry["pool"]:
+            self.pooling = TimePooling(
+                **{key: entry[key] for key in POOLING_PARAMS if key in entry}
+            )
+        self.stride = self.pooling.stride if self.pooling else 1
 
     def call(
         self, vectors: tf.Tensor, length: tf.Tensor, training: bool = False
@@ -142,24 +142,37 @@ class PyramidLevel(Composite):
         """Args: vectors: [B, S, I]. Returns: [B, S', H] and its length [B] int32."""
         for layer, dropout in zip(self.recurrent_layers, self.dropouts, strict=True):
             vectors = dropout(layer(vectors, length), training=training)
-        if self.pools:
-            vectors = pool_time(
-                vectors,
-                length,
-                pool_type=self.pool_type,
-                size=self.pool_size,
-                stride=self.stride,
-            )
-            length = -(-length // self.stride)
+        if self.pooling is not None:
+            vectors, length = self.pooling(vectors, length)
         return vectors, length
 
 
-def _with_sizes(
-    entry: Mapping[str, Any], place: str, problems: list[str]
-) -> Mapping[str, Any]:
-    """Returns the entry with sizes as whole numbers; adds to ``problems``."""
-    sizes = {
-        key: single_size(entry[key], f"{place}/{key}", problems)
-        for key in ("pool_size", "stride")
-    }
-    return {**entry, **sizes}
+def _checked_entries(params: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Returns the entries of ``recurrent_layers``, their sizes as whole numbers.
+
+    Raises:
+      ConfigError: lists what is wrong with them, and keys that nobody would read.
+    """
+    problems, entries = [], []
+    if not params["convnet_layers"]:
+        problems += [
+            f"{key}: given, but convnet_layers is not"
+            for key in CONVNET_PARAMS
+            if key in params
+        ]
+    for i, entry in enumerate(params["recurrent_layers"]):
+        place = f"recurrent_layers[{i}]"
+        given = [key for key in POOLING_PARAMS if key in entry]
+        if not entry["pool"]:
+            problems += [f"{place}/{key}: given, but pool is False" for key in given]
+        sizes = {
+            key: single_size(entry[key], f"{place}/{key}", problems)
+            for key in given
+            if key != "pool_type"
+        }
+        entries.append({**entry, **sizes})
+    if not entries:
+        problems.append("recurrent_layers: needs at least one entry")
+    if problems:
+        raise ConfigError(problems)
+    return entries

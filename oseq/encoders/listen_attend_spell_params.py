@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from oseq.config.params import Component, Param
+import dataclasses
+
+from oseq.config.params import OMITTED, Component, Param
 from oseq.encoders.speech_rnn import RNN_TYPES
 from oseq.encoders.tdnn_encoder import TDNNEncoder
 from oseq.layers.time_pooling import POOL_TYPES
+
+# Keys of TimePooling.
+POOLING_PARAMS = ("pool_type", "pool_size", "stride")
 
 
 class RecurrentLayers(Component):
@@ -31,14 +36,19 @@ class RecurrentLayers(Component):
             "pool": Param(bool, "make of some positions one, after the layers", False),
             "pool_type": Param(
                 list(POOL_TYPES),
-                "with pool: their largest values, or all of them side by side",
-                "max",
+                "with pool: their largest values, or all of them side by side; max if "
+                "omitted",
+                OMITTED,
             ),
             "pool_size": Param(
-                (int, list[int]), "with pool: positions that one is made of", 2
+                (int, list[int]),
+                "with pool: positions that one is made of; 2 if omitted",
+                OMITTED,
             ),
             "stride": Param(
-                (int, list[int]), "with pool: positions from one to the next", 2
+                (int, list[int]),
+                "with pool: positions from one to the next; 2 if omitted",
+                OMITTED,
             ),
         }
 
@@ -52,18 +62,23 @@ REQUIRED_PARAMS = {
     ),
 }
 
-# Of TDNNEncoder, in the same sense.
-_CONVNET_PARAMS = ("normalization", "bn_momentum", "bn_epsilon")
+_TDNN_PARAMS = TDNNEncoder.get_required_params() | TDNNEncoder.get_optional_params()
+# Of TDNNEncoder, in the same sense and with its defaults.
+CONVNET_PARAMS = ("activation_fn", "normalization", "bn_momentum", "bn_epsilon")
 
 OPTIONAL_PARAMS = {
     "convnet_layers": Param(
         list[dict],
         "convolutions before the recurrent layers, as of TDNNEncoder",
         [],
-        schema_of=TDNNEncoder.get_required_params()["convnet_layers"].schema_of,
+        schema_of=_TDNN_PARAMS["convnet_layers"].schema_of,
     ),
-    "activation_fn": Param(
-        (callable, str), "with convnet_layers: as of TDNNEncoder", "relu"
-    ),
-    **{key: TDNNEncoder.get_optional_params()[key] for key in _CONVNET_PARAMS},
+    **{
+        key: dataclasses.replace(
+            _TDNN_PARAMS[key],
+            meaning=f"with convnet_layers: {_TDNN_PARAMS[key].meaning}",
+            default=OMITTED,
+        )
+        for key in CONVNET_PARAMS
+    },
 }

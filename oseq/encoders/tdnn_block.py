@@ -12,11 +12,8 @@ from oseq.config.params import Component, Param
 from oseq.layers.composite import Composite
 from oseq.layers.dropout import Dropout
 from oseq.layers.normalization import LayerNorm, MaskedBatchNorm, MaskedInstanceNorm
-from oseq.layers.time_convolution import (
-    PADDINGS,
-    SeparableTimeConvolution,
-    TimeConvolution,
-)
+from oseq.layers.time_convolution import SeparableTimeConvolution, TimeConvolution
+from oseq.layers.window import PADDINGS
 
 LAYER_TYPES = {"conv1d": TimeConvolution, "sep_conv1d": SeparableTimeConvolution}
 NORMALIZATIONS = (None, "batch_norm", "layer_norm", "instance_norm")
@@ -147,7 +144,7 @@ class TDNNBlock(Composite):
         valid = tf.sequence_mask(length, tf.shape(inputs)[1])
         for i, convolution in enumerate(self.convolutions):
             outputs = convolution(outputs, valid if self.use_conv_mask else None)
-            length = convolution.output_length(length)
+            length = convolution.window.num_outputs(length)
             valid = tf.sequence_mask(length, tf.shape(outputs)[1])
             outputs = _apply(self.norms[i], outputs, valid, training)
             if residuals and i == len(self.convolutions) - 1:
@@ -170,9 +167,7 @@ class TDNNBlock(Composite):
         if training and self.block_dropout.rate:
             # Of all examples at once: stochastic depth.
             keep = self.block_dropout(tf.ones([], outputs.dtype), training=True) > 0
-            return tf.cond(
-                keep, lambda: tf.add_n([outputs, *added]), lambda: tf.add_n(added)
-            )
+            outputs = tf.where(keep, outputs, tf.zeros([], outputs.dtype))
         drops = self.drops_convolutions and not training
         return tf.add_n(added if drops else [outputs, *added])
 

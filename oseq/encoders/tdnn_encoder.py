@@ -6,16 +6,16 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import keras
 import tensorflow as tf
 
 from oseq.config.params import ConfigError, Param
-from oseq.config.values import did_you_mean
 from oseq.contracts import DataSpec, EncoderOutput, Source
+from oseq.encoders.activation_param import activation_param, problems_of_activation
 from oseq.encoders.encoder import Encoder
 from oseq.encoders.rnn_params import keep_prob
 from oseq.encoders.tdnn_block import NORMALIZATIONS, ConvnetLayer, TDNNBlock
 from oseq.layers.masks import zero_padding
+from oseq.layers.window import total_lookahead
 
 Layer = Mapping[str, Any]
 
@@ -54,10 +54,7 @@ class TDNNEncoder(Encoder):
             "convnet_layers": Param(
                 list[dict], "blocks from the bottom", schema_of=ConvnetLayer
             ),
-            "activation_fn": Param(
-                (callable, str),
-                "after each normalization; a function or its Keras name",
-            ),
+            "activation_fn": activation_param("after each normalization"),
         }
 
     @staticmethod
@@ -68,10 +65,14 @@ class TDNNEncoder(Encoder):
                 list(NORMALIZATIONS), "after each convolution", "batch_norm"
             ),
             "bn_momentum": Param(
-                float, "of batch_norm's running statistics", 0.90, minimum=0, below=1
+                float,
+                "share of batch_norm's running statistics that stays",
+                0.90,
+                minimum=0,
+                below=1,
             ),
             "bn_epsilon": Param(
-                float, "added to batch_norm's variances", 1e-3, minimum=0
+                float, "added to batch_norm's variances", 1e-3, above=0
             ),
             "use_conv_mask": Param(
                 bool,
@@ -105,12 +106,9 @@ class TDNNEncoder(Encoder):
         """Frames after frame ``t * subsampling`` that output t sees; None: all."""
         if self.params["normalization"] == "instance_norm":
             return None
-        frames, step = 0, 1
-        for block, layer in zip(self.blocks, self.layers_params, strict=True):
-            for convolution in block.convolutions:
-                frames += convolution.lookahead * step
-                step *= layer["stride"]
-        return frames
+        return total_lookahead(
+            *(each.window for block in self.blocks for each in block.convolutions)
+        )
 
     def call(self, source: Source, training: bool = False) -> EncoderOutput:
         """Args: source: ``features`` [B, S, F], ``length`` [B].
@@ -161,7 +159,12 @@ def check_layers(params: Mapping[str, Any]) -> list[Layer]:
     if not layers:
         problems.append("convnet_layers: needs at least one entry")
     problems += _problems_of_dropping(params, layers)
-    problems += _problems_of_activation(params["activation_fn"])
+    problems += problems_of_activation(params["activation_fn"])
+    if params["causal"] and params["normalization"] == "instance_norm":
+        problems.append(
+            "normalization: causal does not go with instance_norm, whose statistics "
+            "are of the whole utterance"
+        )
     if problems:
         raise ConfigError(problems)
     return layers
@@ -210,15 +213,6 @@ def _problems_of_dropping(
             f"drop_block_index: convnet_layers has no entry {index} with residual: True"
         )
     return problems
-
-
-def _problems_of_activation(activation: Any) -> list[str]:
-    try:
-        keras.activations.get(activation)
-    except ValueError:
-        hint = did_you_mean(activation, dir(keras.activations))
-        return [f"activation_fn: Keras has no activation {activation!r}{hint}"]
-    return []
 
 
 def _keeps_length(layer: Layer) -> bool:

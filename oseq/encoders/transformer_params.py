@@ -19,7 +19,7 @@ class NormParams(Component):
             "epsilon": Param(
                 float,
                 "added to the variance; None: 1e-6, in batch_norm 1e-4",
-                minimum=0,
+                above=0,
             ),
             "momentum": Param(
                 float,

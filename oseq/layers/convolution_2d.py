@@ -9,9 +9,9 @@ import keras
 import tensorflow as tf
 
 from oseq.layers import masks
-from oseq.layers.linear import add_bias, map_rows
+from oseq.layers.linear import add_bias, map_rows, own_initializer
+from oseq.layers.window import Window
 
-PADDINGS = ("SAME", "VALID")
 Pair = tuple[int, int]
 
 # Bins and input channels of a kernel up to which oneDNN is quick with its gradient.
@@ -22,17 +22,11 @@ _DEEPEST = 64
 class Convolution2D(keras.layers.Layer):
     """Two-dimensional convolution whose result does not depend on the other examples.
 
-    TensorFlow's own padding of a strided convolution depends on the padded length of
-    the batch. Here output i sees the inputs from ``i * stride - (k - 1) // 2`` on,
-    whatever else is in the batch, and zeros beyond ``length``.
-
     Args:
       units: number of channels of the output.
       kernel_size: of time and of frequency, k each.
       stride: of time and of frequency.
-      padding: of both axes. ``SAME``: ``ceil(n / stride)`` outputs of n inputs, and
-        (k - 1) // 2 zeros before the first; ``VALID``: no zeros, and outputs only where
-        the whole kernel fits.
+      padding: of both axes, see ``Window``.
       use_bias: False leaves the bias out.
       initializer: Keras initializer of the kernel; None is Glorot uniform.
       regularizer: Keras regularizer of the kernel, applied to its FP32 master.
@@ -52,23 +46,19 @@ class Convolution2D(keras.layers.Layer):
         dtype: str,
     ):
         super().__init__(name=name, dtype=dtype)
-        if padding not in PADDINGS:
-            raise ValueError(f"padding must be one of {PADDINGS}, got {padding!r}")
         self.units = units
-        self.kernel_size = kernel_size
-        self.stride = stride
-        self.padding = padding
-        self.use_bias = use_bias
-        # A copy: one Keras initializer gives equal weights wherever it is used.
-        self.initializer = (
-            initializer.clone() if initializer else keras.initializers.GlorotUniform()
+        self.time, self.frequency = (
+            Window(*sizes, padding=padding)
+            for sizes in zip(kernel_size, stride, strict=True)
         )
+        self.use_bias = use_bias
+        self.initializer = own_initializer(initializer)
         self.regularizer = regularizer
 
     def build(self, input_shape):
         self.kernel = self.add_weight(
             name="kernel",
-            shape=(*self.kernel_size, input_shape[-1], self.units),
+            shape=(self.time.size, self.frequency.size, input_shape[-1], self.units),
             initializer=self.initializer,
             regularizer=self.regularizer,
         )
@@ -85,45 +75,23 @@ class Convolution2D(keras.layers.Layer):
           length: [B] int32.
 
         Returns:
-          Outputs [B, T', F', units] in the same dtype, which mean nothing beyond their
-          length, and that length [B] int32.
+          Outputs [B, T', F', units] in the same dtype, at least one frame, which mean
+          nothing beyond their length, and that length [B] int32.
         """
         shape = tf.shape(inputs)
         inputs = masks.zero_padding(inputs, tf.sequence_mask(length, shape[1]))
-        padded = tf.pad(inputs, [[0, 0], *self._paddings(shape), [0, 0]])
-        outputs = _convolve(padded, tf.convert_to_tensor(self.kernel), self.stride)
+        zeros = [self.time.zeros(shape[1]), self.frequency.zeros(inputs.shape[2])]
+        padded = tf.pad(inputs, [[0, 0], *zeros, [0, 0]])
+        stride = self.time.stride, self.frequency.stride
+        outputs = _convolve(padded, tf.convert_to_tensor(self.kernel), stride)
         # oneDNN's shape of an empty batch is wrong.
-        width = (tf.shape(padded)[1] - self.kernel_size[0]) // self.stride[0] + 1
-        num_bins = self.output_size(inputs.shape[2])
+        width = (tf.shape(padded)[1] - self.time.size) // self.time.stride + 1
+        num_bins = self.frequency.num_outputs(inputs.shape[2])
         outputs = tf.reshape(outputs, [shape[0], width, num_bins, self.units])
         if self.use_bias:
             bias = tf.convert_to_tensor(self.bias)
             outputs = map_rows(lambda rows: add_bias(rows, bias), outputs)
-        return outputs, self.output_length(length)
-
-    def output_length(self, length):
-        """Returns how many of T' are valid, of an int or a tensor of ints."""
-        return self._num_outputs(length, axis=0)
-
-    def output_size(self, num_bins: int) -> int:
-        """Returns F' of F; 0 where not even one kernel fits."""
-        return self._num_outputs(num_bins, axis=1)
-
-    def _num_outputs(self, size, axis: int):
-        kernel_size, stride = self.kernel_size[axis], self.stride[axis]
-        if self.padding == "SAME":
-            return -(-size // stride)
-        count = (size - kernel_size) // stride + 1
-        return tf.maximum(count, 0) if tf.is_tensor(count) else max(count, 0)
-
-    def _paddings(self, shape: tf.Tensor) -> list[list]:
-        """Returns what goes before and after, for time and for frequency."""
-        if self.padding == "SAME":
-            before = [(size - 1) // 2 for size in self.kernel_size]
-            after = [size // 2 for size in self.kernel_size]
-            return [list(pair) for pair in zip(before, after, strict=True)]
-        # A batch of too short examples still has one output, that is not valid.
-        return [[0, tf.maximum(self.kernel_size[0] - shape[1], 0)], [0, 0]]
+        return outputs, self.time.num_outputs(length)
 
 
 def _convolve(inputs: tf.Tensor, kernel: tf.Tensor, stride: Pair) -> tf.Tensor:

@@ -7,6 +7,7 @@ import tensorflow as tf
 from oseq.layers.composite import Composite
 from oseq.layers.convolution_2d import Convolution2D
 from oseq.layers.linear import Linear
+from oseq.layers.window import total_lookahead
 
 
 class ConvolutionalSubsampling(Composite):
@@ -39,6 +40,11 @@ class ConvolutionalSubsampling(Composite):
             for i in range(num_halvings)
         ]
         self.output_map = Linear(hidden_size, name="output", **options)
+
+    @property
+    def lookahead(self) -> int:
+        """Frames after the first of its own that an output sees."""
+        return total_lookahead(*(each.time for each in self.stack))
 
     def call(
         self, features: tf.Tensor, length: tf.Tensor

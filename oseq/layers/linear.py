@@ -28,6 +28,16 @@ def map_rows(
     return tf.reshape(outputs, shape)
 
 
+def own_initializer(
+    initializer: keras.initializers.Initializer | None,
+) -> keras.initializers.Initializer:
+    """Returns a copy, or Glorot uniform in place of None.
+
+    One Keras initializer gives equal weights wherever it is used.
+    """
+    return initializer.clone() if initializer else keras.initializers.GlorotUniform()
+
+
 @tf.custom_gradient
 def add_bias(inputs: tf.Tensor, bias: tf.Tensor):
     """Returns ``inputs [rows, size] + bias [size]``, with an exact gradient.
@@ -68,10 +78,7 @@ class Linear(keras.layers.Layer):
         self.units = units
         self.activation = keras.activations.get(activation) if activation else None
         self.use_bias = use_bias
-        # A copy: one Keras initializer gives equal weights wherever it is used.
-        self.initializer = (
-            initializer.clone() if initializer else keras.initializers.GlorotUniform()
-        )
+        self.initializer = own_initializer(initializer)
         self.regularizer = regularizer
 
     def build(self, input_shape):

@@ -8,26 +8,16 @@ import keras
 import tensorflow as tf
 
 from oseq.layers.composite import Composite
-from oseq.layers.linear import add_bias, map_rows
+from oseq.layers.linear import add_bias, map_rows, own_initializer
 from oseq.layers.masks import zero_padding
-
-PADDINGS = ("SAME", "VALID")
+from oseq.layers.window import Window
 
 
 class _TimeConvolution(keras.layers.Layer):
-    """Common part: what one output sees, whatever else is in the batch.
-
-    TensorFlow's own padding of a strided convolution depends on the padded length of
-    the batch. Here output i sees the inputs from ``i * stride - left`` on, with zeros
-    before the first, and beyond what is valid.
+    """Common part: windows of inputs, and what is the same in all of them.
 
     Args:
-      kernel_size: k, inputs that one output sees.
-      stride: inputs from one output to the next.
-      dilation: distance of the inputs that one output sees; 1 where stride is not.
-      padding: ``SAME``: ``ceil(n / stride)`` outputs of n inputs; ``VALID``: outputs
-        only where the whole kernel fits.
-      is_causal: whether, with ``SAME``, an output sees nothing after its own place.
+      kernel_size, stride, dilation, padding, is_causal: of the ``Window``.
       use_bias: False leaves the bias out.
       initializer: Keras initializer of the kernel; None is Glorot uniform.
       regularizer: Keras regularizer of the kernel, applied to its FP32 master.
@@ -50,24 +40,10 @@ class _TimeConvolution(keras.layers.Layer):
         dtype: str,
     ):
         super().__init__(name=name, dtype=dtype)
-        if padding not in PADDINGS:
-            raise ValueError(f"padding must be one of {PADDINGS}, got {padding!r}")
-        if stride > 1 and dilation > 1:
-            raise ValueError(f"stride {stride} together with dilation {dilation}")
-        self.kernel_size = kernel_size
-        self.stride = stride
-        self.dilation = dilation
-        self.padding = padding
+        self.window = Window(kernel_size, stride, dilation, padding, is_causal)
         self.use_bias = use_bias
-        # A copy: one Keras initializer gives equal weights wherever it is used.
-        self.initializer = (
-            initializer.clone() if initializer else keras.initializers.GlorotUniform()
-        )
+        self.initializer = own_initializer(initializer)
         self.regularizer = regularizer
-        self.reach = (kernel_size - 1) * dilation  # of one output, but for its first
-        self.left = 0 if padding == "VALID" else self.reach
-        if not is_causal:
-            self.left //= 2
 
     def call(self, inputs: tf.Tensor, valid: tf.Tensor | None = None) -> tf.Tensor:
         """Convolves; what is not valid counts as zeros, inf and NaN too.
@@ -77,36 +53,20 @@ class _TimeConvolution(keras.layers.Layer):
           valid: [B, T] bool; None: everything is.
 
         Returns:
-          [B, T', units], same dtype; of VALID at least one output, valid or not.
+          [B, T', units], same dtype; at least one output, valid or not.
         """
-        shape = tf.shape(inputs)
+        shape, window = tf.shape(inputs), self.window
         if valid is not None:
             inputs = zero_padding(inputs, valid)
-        right = self.lookahead
-        if self.padding == "VALID":
-            right = tf.maximum(self.reach + 1 - shape[1], 0)
-        if self.reach:
-            inputs = tf.pad(inputs, [[0, 0], [self.left, right], [0, 0]])
+        inputs = tf.pad(inputs, [[0, 0], window.zeros(shape[1]), [0, 0]])
         outputs = self._convolve(inputs)
         # oneDNN's shape of an empty batch is wrong.
-        width = (tf.shape(inputs)[1] - self.reach - 1) // self.stride + 1
+        width = (tf.shape(inputs)[1] - window.reach - 1) // window.stride + 1
         outputs = tf.reshape(outputs, [shape[0], width, self.units])
         if self.use_bias:
             bias = tf.convert_to_tensor(self.bias)
             outputs = map_rows(lambda rows: add_bias(rows, bias), outputs)
         return outputs
-
-    def output_length(self, length):
-        """Returns how many of T' are valid, of an int or a tensor of ints."""
-        if self.padding == "SAME":
-            return -(-length // self.stride)
-        count = (length - self.reach - 1) // self.stride + 1
-        return tf.maximum(count, 0) if tf.is_tensor(count) else max(count, 0)
-
-    @property
-    def lookahead(self) -> int:
-        """Inputs after ``i * stride`` that output i sees."""
-        return self.reach - self.left
 
     @abc.abstractmethod
     def _convolve(self, inputs: tf.Tensor) -> tf.Tensor:
@@ -138,16 +98,16 @@ class TimeConvolution(_TimeConvolution):
         self.units = units
 
     def build(self, input_shape):
-        shape = (self.kernel_size, input_shape[-1], self.units)
+        shape = (self.window.size, input_shape[-1], self.units)
         self._add_weights(shape)
 
     def _convolve(self, inputs: tf.Tensor) -> tf.Tensor:
-        kernel = tf.convert_to_tensor(self.kernel)
-        if self.kernel_size == 1:
+        kernel, window = tf.convert_to_tensor(self.kernel), self.window
+        if window.size == 1:
             return map_rows(
-                lambda rows: tf.matmul(rows, kernel[0]), inputs[:, :: self.stride]
+                lambda rows: tf.matmul(rows, kernel[0]), inputs[:, :: window.stride]
             )
-        return convolve(inputs, kernel, self.stride, self.dilation)
+        return convolve(inputs, kernel, window.stride, window.dilation)
 
 
 class DepthwiseTimeConvolution(_TimeConvolution):
@@ -156,16 +116,17 @@ class DepthwiseTimeConvolution(_TimeConvolution):
     def build(self, input_shape):
         self.units = input_shape[-1]
         # The middle axis tells initializers that an output sees no other channel.
-        self._add_weights((self.kernel_size, 1, self.units))
+        self._add_weights((self.window.size, 1, self.units))
 
     def _convolve(self, inputs: tf.Tensor) -> tf.Tensor:
         kernel = tf.cast(self.kernel, tf.float32)  # [k, 1, C]
         values = tf.cast(inputs, tf.float32)
-        if self.dilation == 1:
+        stride = self.window.stride
+        if self.window.dilation == 1:
             outputs = tf.nn.depthwise_conv2d(
                 values[:, tf.newaxis],
                 tf.transpose(kernel, [1, 0, 2])[..., tf.newaxis],
-                [1, self.stride, self.stride, 1],
+                [1, stride, stride, 1],
                 "VALID",
             )[:, 0]
         else:
@@ -182,19 +143,19 @@ class DepthwiseTimeConvolution(_TimeConvolution):
         Returns:
           [B, T', C] float32.
         """
-        shape = tf.shape(values)
-        num_rows = -(-shape[1] // self.dilation)
-        padding = num_rows * self.dilation - shape[1]
+        shape, dilation = tf.shape(values), self.window.dilation
+        num_rows = -(-shape[1] // dilation)
+        padding = num_rows * dilation - shape[1]
         rows = tf.reshape(
             tf.pad(values, [[0, 0], [0, padding], [0, 0]]),
-            [shape[0], num_rows, self.dilation, values.shape[-1]],
+            [shape[0], num_rows, dilation, values.shape[-1]],
         )
         outputs = tf.nn.depthwise_conv2d(
             rows, kernel[..., tf.newaxis], [1, 1, 1, 1], "VALID"
         )
-        width = (num_rows - self.kernel_size + 1) * self.dilation
+        width = (num_rows - self.window.size + 1) * dilation
         outputs = tf.reshape(outputs, [shape[0], width, values.shape[-1]])
-        return outputs[:, : shape[1] - self.reach]
+        return outputs[:, : shape[1] - self.window.reach]
 
 
 class SeparableTimeConvolution(Composite):
@@ -242,14 +203,10 @@ class SeparableTimeConvolution(Composite):
         """Args: see ``TimeConvolution``. Returns: [B, T', units], same dtype."""
         return self.pointwise(self.depthwise(inputs, valid))
 
-    def output_length(self, length):
-        """Returns how many of T' are valid, of an int or a tensor of ints."""
-        return self.depthwise.output_length(length)
-
     @property
-    def lookahead(self) -> int:
-        """Inputs after ``i * stride`` that output i sees."""
-        return self.depthwise.lookahead
+    def window(self) -> Window:
+        """What one output sees."""
+        return self.depthwise.window
 
 
 def convolve(

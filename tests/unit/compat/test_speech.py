@@ -192,6 +192,23 @@ def test_recurrent_layers_without_pooling_have_no_sizes_of_it(tmp_path):
     ]
 
 
+def test_what_only_convolutions_read_is_dropped_where_there_are_none(tmp_path):
+    keys = {"activation_fn": "relu", "normalization": "batch_norm", "bn_momentum": 0.9}
+    recurrent = [{"type": "gru"}]
+
+    with_some, without = (
+        base(
+            tmp_path,
+            "encoder=ListenAttendSpellEncoder, encoder_params="
+            f"{keys | {'recurrent_layers': recurrent, 'convnet_layers': layers}}",
+        )["encoder_params"]
+        for layers in ([{"type": "conv1d"}], [])
+    )
+
+    assert with_some.items() >= keys.items()
+    assert without == {"recurrent_layers": recurrent, "convnet_layers": []}
+
+
 def test_without_recurrent_layers_the_encoder_is_convolutional(tmp_path):
     layers = [{"type": "conv1d"}]
 

@@ -62,6 +62,7 @@ CONVOLUTION = {
     "num_channels": 6,
     "padding": "SAME",
 }
+CONVNET = {"convnet_layers": [CONVOLUTION], "activation_fn": "relu"}
 PYRAMID = [
     {"type": "lstm", "num_layers": 2, "hidden_dim": 4, "pool": True, "pool_size": 3},
     {"type": "gru", "num_layers": 1, "hidden_dim": 4},
@@ -100,7 +101,7 @@ CASES = (
         "listen_attend_spell_convnet",
         lambda policy: listen_attend_spell(
             policy,
-            convnet_layers=[CONVOLUTION],
+            **CONVNET,
             recurrent_layers=[{**PYRAMID[0], "num_layers": 1, "pool_type": "concat"}],
         ),
     ),
@@ -136,7 +137,7 @@ def in_training(encoder, batch):
         (deep_speech_2, {}),
         (deep_speech_2, STREAMED),
         (listen_attend_spell, {}),
-        (listen_attend_spell, {"convnet_layers": [CONVOLUTION]}),
+        (listen_attend_spell, CONVNET),
     ],
 )
 @pytest.mark.parametrize("garbage", [np.nan, np.inf])
@@ -239,6 +240,7 @@ def test_outputs_of_two_directions_look_at_everything():
         ({"row_conv": True}, "row_conv_width: missing"),
         ({"row_conv_width": 4}, "row_conv_width: given, but row_conv is False"),
         ({"rnn_type": "lstn"}, "rnn_type: .*did you mean lstm"),
+        ({"activation_fn": "relue"}, "Keras has no activation 'relue'; .* relu"),
     ],
 )
 def test_mistakes_are_refused(params, message):
@@ -247,9 +249,7 @@ def test_mistakes_are_refused(params, message):
 
 
 def test_a_pyramid_leaves_fewer_positions():
-    encoder = listen_attend_spell(
-        convnet_layers=[CONVOLUTION], recurrent_layers=[PYRAMID[0]] * 2
-    )
+    encoder = listen_attend_spell(**CONVNET, recurrent_layers=[PYRAMID[0]] * 2)
 
     encoded = encoder(source(17, 16, 1, 0))
 
@@ -263,15 +263,24 @@ def test_a_pyramid_leaves_fewer_positions():
     [
         ({"recurrent_layers": []}, "recurrent_layers: needs at least one entry"),
         (
-            {"recurrent_layers": [PYRAMID[0], {**PYRAMID[1], "stride": [2, 2]}]},
+            {"recurrent_layers": [PYRAMID[1], {**PYRAMID[0], "stride": [2, 2]}]},
             r"recurrent_layers\[1\]/stride: expected a whole number",
         ),
+        (
+            {"recurrent_layers": [{**PYRAMID[1], "pool_type": "max"}]},
+            r"recurrent_layers\[0\]/pool_type: given, but pool is False",
+        ),
+        (
+            {"normalization": None},
+            "normalization: given, but convnet_layers is not",
+        ),
+        ({"convnet_layers": [CONVOLUTION]}, "TDNNEncoder/activation_fn: missing"),
         (
             {"recurrent_layers": [{**PYRAMID[0], "pool_sise": 2}]},
             r"recurrent_layers\[0\]/pool_sise: unknown key; did you mean pool_size",
         ),
         (
-            {"convnet_layers": [{**CONVOLUTION, "stride": [0]}]},
+            {**CONVNET, "convnet_layers": [{**CONVOLUTION, "stride": [0]}]},
             r"convnet_layers\[0\]/stride: expected a whole number",
         ),
     ],

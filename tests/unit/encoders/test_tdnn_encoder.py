@@ -267,6 +267,17 @@ def test_a_dropped_block_is_its_residuals_alone():
         ),
         (
             [layer()],
+            {"normalization": "instance_norm", "causal": True},
+            "normalization: causal does not go with instance_norm, whose statistics "
+            "are of the whole utterance",
+        ),
+        (
+            [layer()],
+            {"bn_epsilon": 0.0},
+            "TDNNEncoder/bn_epsilon: must be above 0, got 0.0",
+        ),
+        (
+            [layer()],
             {"activation_fn": "relue"},
             "activation_fn: Keras has no activation 'relue'; did you mean relu?",
         ),

@@ -72,11 +72,11 @@ def test_valid_outputs_are_the_same_in_every_batch(width, stride, padding):
     for row, size in enumerate(range(1, 11)):
         alone, own_length = layer(values[row : row + 1, :size], tf.constant([size]))
         count = int(own_length[0])
-        assert count == int(new_length[row]) == layer.output_length(size)
+        assert count == int(new_length[row]) == layer.time.num_outputs(size)
         np.testing.assert_allclose(together[row, :count], alone[0, :count], atol=1e-6)
         fits = size if padding == "SAME" else max(size - width + 1, 0)
         assert count == -(-fits // stride)
-    assert together.shape[2] == layer.output_size(4)
+    assert together.shape[2] == layer.frequency.num_outputs(4)
 
 
 def test_it_sees_as_much_before_as_after_each_position():

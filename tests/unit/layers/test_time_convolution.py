@@ -85,10 +85,10 @@ def test_valid_outputs_are_the_same_in_every_batch(make, sizes, padding):
 
     together = layer(values + 3.0, tf.sequence_mask(length, 10))
 
-    new_length = layer.output_length(length)
+    new_length = layer.window.num_outputs(length)
     for row, size in enumerate(range(1, 11)):
         alone = layer(values[row : row + 1, :size] + 3.0)
-        count = layer.output_length(size)
+        count = layer.window.num_outputs(size)
         assert count == int(new_length[row]) <= alone.shape[1]
         np.testing.assert_allclose(together[row, :count], alone[0, :count], atol=1e-5)
 
@@ -133,14 +133,14 @@ def test_what_an_output_sees(make, options, seen):
 
 def by_shifts(layer, inputs, kernel):
     """The outputs again, from one product for each position of the kernel."""
-    right = layer.reach - layer.left
-    inputs = tf.pad(inputs, [[0, 0], [layer.left, right], [0, 0]])
-    count = (inputs.shape[1] - layer.reach - 1) // layer.stride + 1
-    last = (count - 1) * layer.stride + 1
+    window = layer.window
+    inputs = tf.pad(inputs, [[0, 0], [window.left, window.lookahead], [0, 0]])
+    count = (inputs.shape[1] - window.reach - 1) // window.stride + 1
+    last = (count - 1) * window.stride + 1
     return tf.add_n(
         [
-            inputs[:, start : start + last : layer.stride] @ kernel[i]
-            for i, start in enumerate(range(0, layer.reach + 1, layer.dilation))
+            inputs[:, start : start + last : window.stride] @ kernel[i]
+            for i, start in enumerate(range(0, window.reach + 1, window.dilation))
         ]
     )
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import tensorflow as tf
 
-from oseq.layers.time_pooling import pool_time
+from oseq.layers.time_pooling import TimePooling
 
 VECTORS = tf.constant(
     [[[1.0], [5.0], [3.0], [-7.0], [-2.0]], [[-4.0], [9.0]] * 2 + [[8.0]]]
@@ -22,13 +22,14 @@ LENGTH = tf.constant([5, 1])
     ],
 )
 def test_the_largest_valid_value_is_taken(size, stride, first, second):
-    outputs = pool_time(VECTORS, LENGTH, pool_type="max", size=size, stride=stride)
+    outputs, length = TimePooling("max", size, stride)(VECTORS, LENGTH)
 
+    assert length.numpy().tolist() == [len(first), 1]
     assert outputs.numpy()[..., 0].tolist() == [first, second]
 
 
 def test_concatenation_fills_up_with_zeros():
-    outputs = pool_time(VECTORS, LENGTH, pool_type="concat", size=2, stride=2)
+    outputs, _ = TimePooling("concat", 2, 2)(VECTORS, LENGTH)
 
     assert outputs.numpy().tolist() == [
         [[1, 5], [3, -7], [-2, 0]],
