@@ -7,7 +7,11 @@ import re
 from pathlib import Path
 
 import pytest
+import soundfile
+import tensorflow as tf
+import yaml
 
+from oseq.export.streaming import StreamingTranscriber, StreamWindow
 from tests.integration import toy
 from tests.integration.toy_speech import write_speech
 
@@ -105,16 +109,19 @@ def test_words_have_times(place):
     lines = [json.loads(line) for line in open("times.jsonl")]
     outputs = Path("out.txt").read_text().splitlines()
     assert [Path(line["file"]).name for line in lines] == files
+    num_compared = 0
     for line, output, transcript in zip(lines, outputs, transcripts, strict=True):
         assert [word["word"] for word in line["words"]] == output.split()
         if output != transcript:
             continue
+        num_compared += 1
         for word, match in zip(
             line["words"], re.finditer(r"\S+", transcript), strict=True
         ):
             start, end = (place * SECONDS_OF_LETTER for place in match.span())
             assert abs(word["start"] - start) < SECONDS_OF_LETTER
             assert abs(word["end"] - end) < SECONDS_OF_LETTER
+    assert num_compared > 0
 
 
 def test_n_best_lists_have_one_line_of_times_for_each_hypothesis(place):
@@ -133,6 +140,29 @@ def test_n_best_lists_have_one_line_of_times_for_each_hypothesis(place):
     lines = [json.loads(line) for line in open("times.jsonl")]
     words = [[word["word"] for word in line["words"]] for line in lines]
     assert words == [text.split() for _, text, _ in found]
+
+
+def test_an_export_answers_as_infer_and_streams(place, caplog):
+    toy.succeed("--mode=export", "--export_dir=export", config=CONFIG)
+    files, _ = transcripts_of(place)
+    wanted = infer("--infer_output_file=-").out.splitlines()
+
+    wav = [tf.io.read_file(f"speech/{file}") for file in files]
+    model = tf.saved_model.load("export")
+    found = model.signatures["transcribe_wav"](wav=tf.stack(wav))["text"].numpy()
+    assert [text.decode() for (text,) in found] == wanted
+
+    speech = yaml.safe_load(Path("export/export.yaml").read_text())["speech"]
+    assert speech["samples_per_frame"] == 2 * speech["window_stride"] == 320
+    window = StreamWindow(chunk=0.1, before=1.0, after=0.1)
+    stream = StreamingTranscriber.from_export("export", window)
+    told = "\n".join(record.getMessage() for record in caplog.records)
+    assert "gain, features_mean" in told and "all that follows" in told
+    samples, _ = soundfile.read(f"speech/{files[0]}", dtype="float32")
+    pieces = [stream.feed(samples[i : i + 1000]) for i in range(0, 8000, 1000)]
+    pieces.append(stream.feed(samples[8000:]) + stream.finish())
+    # Each window is normalized by itself, so it comes near.
+    assert 0.5 < len("".join(pieces)) / len(wanted[0]) < 2 and any(pieces[:-1])
 
 
 @pytest.mark.parametrize(
