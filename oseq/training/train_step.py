@@ -193,7 +193,11 @@ class TrainStep:
             mean, values, unconnected_gradients=tf.UnconnectedGradients.ZERO
         )
         self._order = order_of_creation(gradients)
-        dense = [_dense(gradient) for gradient in gradients]
+        dense = [
+            # Some kernels lose the shape, which groups of gradients are planned by.
+            tf.ensure_shape(_dense(gradient), variable.shape)
+            for gradient, variable in zip(gradients, self._variables, strict=True)
+        ]
         tokens = _num_valid(batch["target"])
         source_tokens = _num_valid(batch["source"])
         positions = _num_positions(batch["target"]) + _num_positions(batch["source"])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from oseq.contracts import DataSpec
+from oseq.contracts import DataSpec, LossOutput
 from oseq.decoders import (
     ConvS2SDecoder,
     RNNDecoderWithAttention,
@@ -284,6 +284,35 @@ def test_targets_that_have_no_loss_are_counted_over_all_workers(one_batch):
         )
         assert [result.num_impossible for result in results] == [expected] * 3
     assert one_batch[0][0].num_impossible == 0
+
+
+class ForgetsShapes:
+    """A model whose one gradient has a shape that only the running graph knows."""
+
+    def __init__(self):
+        self.trainable_variables = [keras.Variable(np.ones(3, np.float32), name="w")]
+
+    def compute_loss(self, batch, training):
+        nothing = 0 * tf.shape(batch["source"]["ids"])[:1]
+
+        @tf.custom_gradient
+        def forget(value):
+            return value, lambda upstream: tf.reshape(upstream, [3] + nothing)
+
+        (variable,) = self.trainable_variables
+        total = tf.reduce_sum(forget(tf.convert_to_tensor(variable)))
+        return LossOutput(total, tf.constant(1.0), {})
+
+
+def test_workers_exchange_gradients_whose_shape_a_kernel_forgets():
+    model, worker = ForgetsShapes(), TwinWorker()
+    optimizer = MixedPrecisionOptimizerWrapper(
+        keras.optimizers.SGD(0.1), StaticLossScaler()
+    )
+    optimizer.build(model.trainable_variables)
+    groups = GradientGroups(worker, "float32", 1.0)
+    three_steps_of(model, optimizer, batches([16]), worker, groups=groups)
+    np.testing.assert_allclose(model.trainable_variables[0].numpy(), [0.7] * 3, 1e-6)
 
 
 class OverflowIn:
