@@ -8,7 +8,8 @@ convolution of section 3.7 with batch normalization, a linear map. Utterances go
 it one by one, so that nothing knows of padding; only batch normalization looks at the
 frames of all of them.
 
-The gradients are those of ``sum(outputs * direction)`` while training.
+The gradients are those of ``sum(outputs * direction)`` while training, the statistics
+those after this one batch.
 """
 
 from __future__ import annotations
@@ -54,7 +55,13 @@ class Stack(nn.Module):
 
 def over_all(norm: nn.Module, maps: list[torch.Tensor]) -> list[torch.Tensor]:
     """Normalizes [channels, frames, ...] over the frames of all; then tanh."""
-    together = torch.tanh(norm(torch.cat(maps, 1)[None])[0])
+    together = torch.cat(maps, 1)[None]
+    before, count = norm.running_var.clone(), together[0, 0].numel()
+    outputs = norm(together)[0]
+    # PyTorch follows the unbiased variance; here it is that of the batch.
+    change = (norm.running_var - before * (1 - norm.momentum)) * (count - 1) / count
+    norm.running_var = before * (1 - norm.momentum) + change
+    together = torch.tanh(outputs)
     return list(together.split([x.shape[1] for x in maps], 1))
 
 
@@ -82,6 +89,11 @@ def main() -> None:
         "inputs": [x.tolist() for x in inputs],
         "direction": [x.tolist() for x in direction],
         "outputs": [x.tolist() for x in outputs],
+        "statistics": {
+            name: value.tolist()
+            for name, value in stack.named_buffers()
+            if "running" in name
+        },
         "input_gradients": [x.grad.tolist() for x in inputs],
         "gradients": {
             name: value.grad.tolist() for name, value in stack.named_parameters()

@@ -87,7 +87,7 @@ def biases_of(values):
             yield np.stack([in_order(np.array(values[name])) for name in pair])
 
 
-def test_outputs_and_gradients_are_pytorchs():
+def test_outputs_gradients_and_running_statistics_are_pytorchs():
     encoder = make_encoder()
     pairs = list(variables_of(encoder))
     for name, variable, convert in pairs:
@@ -124,3 +124,11 @@ def test_outputs_and_gradients_are_pytorchs():
     for actual, expected in zip(of_biases, biases_of(GOLDEN["gradients"]), strict=True):
         np.testing.assert_allclose(actual, expected, atol=1e-4)
     assert len(pairs) + len(biases) == len(encoder.trainable_variables)
+    norms = {"norm_0": encoder.norms[0], "norm_1": encoder.norms[1]}
+    for name, norm in (norms | {"row_norm": encoder.row_norm}).items():
+        for suffix, actual in (
+            ("mean", norm.moving_mean),
+            ("var", norm.moving_variance),
+        ):
+            expected = GOLDEN["statistics"][f"{name}.running_{suffix}"]
+            np.testing.assert_allclose(actual, expected, atol=1e-6)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 
@@ -38,23 +38,22 @@ def main() -> None:
         parser.error(
             f"{arguments.corpus} has no transcripts in part/speaker/chapter/*.trans.txt"
         )
+    utterances = {part.name: list(read_part(part)) for part in parts}
     arguments.output.mkdir(parents=True, exist_ok=True)
-    for part in parts:
-        manifest = arguments.output / f"{part.name}.tsv"
-        number = write_manifest(part, manifest)
-        print(f"{number} utterances in {manifest}")
+    for name, rows in utterances.items():
+        manifest = arguments.output / f"{name}.tsv"
+        write_manifest(rows, manifest)
+        print(f"{len(rows)} utterances in {manifest}")
 
 
-def write_manifest(part: Path, manifest: Path) -> int:
-    """Lists the utterances of ``part``, a folder; returns their number."""
-    rows = list(read_part(part))
+def write_manifest(rows: Iterable[tuple[Path, str]], manifest: Path) -> None:
+    """Lists utterances: the audio file and the text of each."""
     with open(manifest, "w", encoding="utf-8", newline="\n") as file:
         file.write("path\tspeaker\ttext\n")
         for audio, text in rows:
             path = os.path.relpath(audio, manifest.parent)
             speaker = audio.parents[1].name
             file.write(f"{path}\t{speaker}\t{text}\n")
-    return len(rows)
 
 
 def read_part(part: Path) -> Iterator[tuple[Path, str]]:
@@ -63,7 +62,10 @@ def read_part(part: Path) -> Iterator[tuple[Path, str]]:
     Each chapter's folder has one file of lines like ``84-121123-0000 GO DO YOU HEAR``.
     """
     for transcripts in sorted(part.glob("*/*/*.trans.txt")):
-        for line in transcripts.read_text(encoding="utf-8").splitlines():
+        # Not splitlines(), which takes some characters for ends of lines.
+        for line in transcripts.read_text(encoding="utf-8").split("\n"):
+            if not line.strip():
+                continue
             name, _, text = line.partition(" ")
             audio = transcripts.with_name(f"{name}.flac")
             if not audio.exists():

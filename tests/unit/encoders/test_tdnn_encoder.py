@@ -118,6 +118,35 @@ def test_valid_outputs_of_strided_layers_are_the_same_in_every_batch(causal):
         )
 
 
+@pytest.mark.parametrize("garbage", [np.nan, np.inf])
+@pytest.mark.parametrize("normalization", ["batch_norm", "instance_norm"])
+def test_nothing_of_the_padding_gets_through_while_training_either(
+    normalization, garbage
+):
+    """Statistics and gradients are of valid frames."""
+    layers = [*JASPER[1:], *STRIDED]  # without dropout
+    encoder = encoder_of(layers, normalization=normalization)
+    features, length = random_floats(2, 13, NUM_FEATURES), tf.constant([13, 6])
+    encoder({"features": features, "length": length})
+    variables = [variable.value for variable in encoder.trainable_variables]
+
+    def in_training(padding):
+        """Returns valid outputs, and the gradients of all weights."""
+        padded = np.pad(features, [[0, 0], [0, 3], [0, 0]])
+        valid = tf.sequence_mask(length, 16)[..., None]
+        source = {"features": tf.where(valid, padded, padding), "length": length}
+        with tf.GradientTape() as tape:
+            encoded = encoder(source, training=True)
+            valid = tf.sequence_mask(encoded["length"], encoded["outputs"].shape[1])
+            outputs = tf.boolean_mask(encoded["outputs"], valid)
+            total = tf.reduce_sum(outputs * random_floats(*outputs.shape))
+        return [outputs, *tape.gradient(total, variables)]
+
+    for actual, expected in zip(in_training(garbage), in_training(0.0), strict=True):
+        assert np.isfinite(expected).all()
+        np.testing.assert_allclose(actual, expected, atol=1e-5)
+
+
 def test_what_is_causal_sees_nothing_to_come():
     encoder = encoder_of(STRIDED, causal=True)
     features, length = random_floats(1, 18, NUM_FEATURES), tf.constant([18])
@@ -194,6 +223,24 @@ def test_a_dropped_block_is_its_residuals_alone():
     residuals = encoder(source, training=True)["outputs"].numpy()
     dropped = [np.allclose(each, residuals, atol=1e-5) for each in draws]
     assert 0 < sum(dropped) < 20
+
+
+def test_convolutions_of_a_dropped_block_have_a_gradient_of_zeros():
+    encoder = encoder_of(
+        [layer(num_channels=4), layer(residual=True)], drop_block_prob=0.999
+    )
+    source = {"features": random_floats(2, WIDTH, NUM_FEATURES), "length": LENGTH}
+    encoder(source)
+
+    with tf.GradientTape() as tape:
+        total = tf.reduce_sum(encoder(source, training=True)["outputs"] ** 2)
+    block = encoder.blocks[1]
+    dropped, kept = tape.gradient(
+        total, [block.convolutions[0].kernel.value, block.residual_maps[0].kernel.value]
+    )
+
+    assert not np.any(dropped)
+    assert np.any(kept)
 
 
 @pytest.mark.parametrize(

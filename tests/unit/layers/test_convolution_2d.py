@@ -94,14 +94,18 @@ def test_it_sees_as_much_before_as_after_each_position():
 
 @pytest.mark.parametrize("can_do_bfloat16", [True, False])
 @pytest.mark.parametrize("dtype", TOLERANCE)
-def test_gradients_over_thousands_of_positions(dtype, can_do_bfloat16, monkeypatch):
+@pytest.mark.parametrize("width, channels", [(3, 2), (15, 2), (3, 65)])
+def test_gradients_over_thousands_of_positions(
+    width, channels, dtype, can_do_bfloat16, monkeypatch
+):
     """K20, on processors whose own 16-bit convolutions are exact and on others."""
     if not can_do_bfloat16:
         monkeypatch.setattr(convolution_2d, "_bfloat16_is_exact", lambda: False)
-    values, upstream = rounded(8, 128, 16, 2, seed=1), rounded(8, 64, 8, 4, seed=2)
+    values = rounded(8, 128, 16, channels, seed=1)
+    upstream = rounded(8, 64, 8, 4, seed=2)
     found = {}
     for policy in (dtype, "float32"):
-        layer = Convolution2D(4, (5, 3), (2, 2), name="convolution", dtype=policy)
+        layer = Convolution2D(4, (5, width), (2, 2), name="convolution", dtype=policy)
         features = tf.constant(values, policy)
         layer(features, tf.fill([8], 128))
         for variable in layer.trainable_variables:

@@ -10,6 +10,7 @@ from oseq.layers.normalization import (
     LayerNorm,
     LayerNormL1,
     MaskedBatchNorm,
+    MaskedInstanceNorm,
     make_norm,
 )
 from tests.unit.layer_laws import LENGTH, random_floats
@@ -52,6 +53,18 @@ def test_the_written_gradient_of_layer_norm_is_the_automatic_one():
     expected = tape.gradient(automatic, sources)
     for actual, wanted in zip(tape.gradient(written, sources), expected, strict=True):
         np.testing.assert_allclose(actual, wanted, atol=1e-4, rtol=1e-4)
+
+
+def test_instance_norm_equals_numpy_of_each_example_alone():
+    norm = with_weights(MaskedInstanceNorm(1e-3, name="norm"))
+
+    outputs = norm(INPUTS, tf.constant(VALID)).numpy()
+
+    for inputs, actual, length in zip(INPUTS, outputs, LENGTH, strict=True):
+        frames = inputs[:length]
+        normalized = (frames - frames.mean(axis=0)) / np.sqrt(frames.var(axis=0) + 1e-3)
+        expected = normalized * norm.scale.numpy() + norm.bias.numpy()
+        np.testing.assert_allclose(actual[:length], expected, atol=1e-5)
 
 
 def test_l1_norm_equals_numpy():
