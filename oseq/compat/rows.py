@@ -90,9 +90,11 @@ class Counterpart:
         TensorFlow 1's default is not oseq's.
       sets: native values that come with the class, by path as in rows; the file's own
         win.
+      derive: what else follows from the class and the old params that it stands in.
     """
 
     target: str
     keys: Mapping[str, Row] = dataclasses.field(default_factory=dict)
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     sets: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    derive: Callable[[Any], None] = lambda section: None

@@ -109,6 +109,7 @@ DECODERS: Mapping[str, Counterpart] = {
             "decoder_library_path": Dropped("no library is needed"),
             **COMPONENT,
         },
+        derive=rules.subsampling,
     ),
     "open_seq2seq.decoders.ListenAttendSpellDecoder": Counterpart(
         "oseq.decoders.RNNDecoderWithAttention",
@@ -158,15 +159,18 @@ DECODERS: Mapping[str, Counterpart] = {
     ),
 }
 
-_CTC_LOSS: dict[str, Row] = {"mask_nan": SAME, "dtype": COMPONENT["dtype"]}
+_CTC_LOSS: dict[str, Row] = {
+    "mask_nan": Dropped("labels that are too long have no loss, and are counted"),
+    "dtype": COMPONENT["dtype"],
+}
 
 LOSSES: Mapping[str, Counterpart] = {
     "open_seq2seq.losses.CTCLoss": Counterpart("oseq.losses.CTCLoss", _CTC_LOSS),
     "open_seq2seq.losses.MultiTaskCTCEntropyLoss": Counterpart(
         "oseq.losses.MultiTaskCTCEntropyLoss",
         {
-            "lambda_value": SAME,
-            "ctc_loss_params": Nested(_CTC_LOSS),
+            "lambda_value": By(rules.lambda_value),
+            "ctc_loss_params": Spread(_CTC_LOSS),
             "seq_loss_params": Nested(SEQUENCE_LOSS),
             "tgt_vocab_size": INJECTED,
             "batch_size": SEQUENCE_LOSS["batch_size"],

@@ -133,6 +133,27 @@ def recurrent_layers(section: Section, key: str, value: Any) -> None:
 # Decoders
 
 
+def subsampling(section: Section) -> None:
+    """What CTC cannot align: the data layer is told the strides of the encoder."""
+    encoder = section.root.get("encoder_params") or {}
+    layers = [
+        *encoder.get("conv_layers", ()),
+        *encoder.get("convnet_layers", ()),
+        *(each for each in encoder.get("recurrent_layers", ()) if each.get("pool")),
+    ]
+    frames = math.prod(
+        layer["stride"][0] ** layer.get("repeat", 1)
+        for layer in layers
+        if "stride" in layer
+    )
+    given = section.root.get("data_layer_params") or {}
+    if frames > 1 and "subsampling" not in given:
+        section.put("/data_layer_params/subsampling", frames)
+        section.log.note(
+            "encoder_params", f"implies data_layer_params/subsampling: {frames}"
+        )
+
+
 def use_language_model(section: Section, key: str, value: Any) -> None:
     if not value:
         section.note(key, "dropped; CTCGreedySearch decodes")
@@ -163,6 +184,16 @@ def weight_of_language_model(section: Section, key: str, value: Any) -> None:
     section.note(
         key, f"{value} -> search_params/alpha: {native}; logarithms are natural in oseq"
     )
+
+
+def lambda_value(section: Section, key: str, value: Any) -> None:
+    section.put(key, value)
+    if section.dict_at("seq_loss_params").get("average_across_timestep"):
+        section.note(
+            key,
+            "CTC's half is divided by the tokens as well; it was a mean over "
+            "utterances, so its share was larger",
+        )
 
 
 def _is_beside_attention(section: Section) -> bool:

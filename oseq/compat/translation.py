@@ -129,6 +129,7 @@ class Translation:
         if implied := self._set(inside, counterpart):
             section.note(key, f"{old!r} implies {implied}")
         self._translate(inside, counterpart.keys)
+        counterpart.derive(inside)
         if inside.target != old:
             section.note(key, f"{old!r} -> {inside.target}")
         section.native[key] = _resolve(inside.target)

@@ -366,9 +366,57 @@ def test_both_losses_of_a_joint_decoder(tmp_path):
 
     assert params["loss_params"] == {
         "lambda_value": 0.25,
-        "ctc_loss_params": {},
         "seq_loss_params": {"do_mask": True},
     }
+
+
+def test_ctc_s_share_of_a_joint_loss_that_is_a_mean_over_tokens_is_in_the_log(
+    tmp_path,
+):
+    def notes(is_mean):
+        _, lines = translated(
+            tmp_path,
+            "loss=MultiTaskCTCEntropyLoss, loss_params={'lambda_value': 0.25, "
+            f"'seq_loss_params': {{'average_across_timestep': {is_mean}}}}}",
+        )
+        return [line for line in lines if "loss_params/lambda_value: " in line]
+
+    assert notes(False) == []
+    (line,) = notes(True)
+    assert "CTC's half is divided by the tokens as well" in line
+
+
+def test_labels_that_are_too_long_have_never_had_a_loss(tmp_path):
+    config, notes = translated(
+        tmp_path, "loss=CTCLoss, loss_params={'mask_nan': False}"
+    )
+
+    assert "loss_params" not in config.base_params
+    assert (
+        "base_params/loss_params/mask_nan: dropped; labels that are too long have no "
+        "loss, and are counted"
+    ) in notes
+
+
+DS2 = "encoder=DeepSpeech2Encoder, encoder_params={'conv_layers': ["
+DS2 += "{'stride': [2, 2]}, {'stride': [1, 2]}]}"
+JASPER = "encoder=TDNNEncoder, encoder_params={'convnet_layers': ["
+JASPER += "{'stride': [2], 'repeat': 2}, {'stride': [2]}, {'stride': [1]}]}"
+PYRAMID = "encoder=ListenAttendSpellEncoder, encoder_params={'recurrent_layers': ["
+PYRAMID += "{'pool': True, 'stride': [2]}, {'pool': False, 'stride': [-1]}]}"
+
+
+@pytest.mark.parametrize(("encoder", "frames"), [(DS2, 2), (JASPER, 8), (PYRAMID, 2)])
+def test_ctc_s_data_layer_is_told_the_strides_of_the_encoder(tmp_path, encoder, frames):
+    layer = "data_layer=Speech2TextDataLayer, data_layer_params={'pad_to': 8"
+    of_ctc = f"{encoder}, decoder=FullyConnectedCTCDecoder, {layer}"
+
+    params = base(tmp_path, of_ctc + "}")
+    assert params["data_layer_params"] == {"pad_to": 8, "subsampling": frames}
+    own = base(tmp_path, of_ctc + ", 'subsampling': 1}")
+    assert own["data_layer_params"]["subsampling"] == 1
+    attending = base(tmp_path, f"{encoder}, {las()}, {layer}}}")
+    assert attending["data_layer_params"] == {"pad_to": 8}
 
 
 @pytest.mark.parametrize(
