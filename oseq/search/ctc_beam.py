@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,13 +17,17 @@ from oseq.search.ctc_prefixes import Hypothesis, PrefixBeam, symbols_of_frames
 from oseq.search.ctc_search import CTCSearch, classes_of_paths
 from oseq.search.fusion import Fusion, as_unit
 
+_ENOUGH_WORDS = 20  # different ones, to tell what the language model is not made of
+_log = logging.getLogger(__name__)
+
 
 class CTCBeamSearch(CTCSearch):
     """Keeps the likeliest prefixes, each with the sum over its paths.
 
     The score of a hypothesis is its log-probability, a sum over the paths that the
     beam has not lost; with a language model, ``alpha`` times the text's natural
-    log-probability by that model and ``beta`` for each of its words are added.
+    log-probability by that model and ``beta`` for each of its words are added. Of
+    hypotheses that spell the same words the best one counts.
 
     It runs in Python, one utterance after the other, in graphs through
     ``tf.numpy_function``: so it is no part of exports.
@@ -39,6 +45,8 @@ class CTCBeamSearch(CTCSearch):
         self._fusion = _make_fusion(self.params, spec)
         self._is_symbol = classes_of_paths(spec)
         self._is_symbol[spec.pad_id] = False
+        self._unknown: set[str] = set()  # as long as no other words were decoded
+        self._knows_words = False
 
     @staticmethod
     def get_optional_params() -> dict[str, Param]:
@@ -115,7 +123,45 @@ class CTCBeamSearch(CTCSearch):
         )
         for frame, of_frame in zip(frames, symbols, strict=True):
             beam.advance(frame, of_frame)
-        return beam.best(self.params["num_best"])
+        best = list(
+            itertools.islice(self._distinct(beam.best()), self.params["num_best"])
+        )
+        self._check_language_model(self._words(best[0].ids))
+        return best
+
+    def _distinct(self, hypotheses: Iterable[Hypothesis]) -> Iterator[Hypothesis]:
+        """Yields the first of those that spell the same words."""
+        seen = set()
+        for hypothesis in hypotheses:
+            words = self._words(hypothesis.ids)
+            if words not in seen:
+                seen.add(words)
+                yield hypothesis
+
+    def _words(self, ids: Sequence[int]) -> tuple[Any, ...]:
+        """Returns the words of a text, or its ids where nobody knows their text."""
+        if not self.spec.symbols:
+            return tuple(ids)
+        return tuple("".join(self.spec.symbols[i] for i in ids).split())
+
+    def _check_language_model(self, words: Sequence[str]) -> None:
+        """Warns once where the language model knows none of the first words."""
+        is_of_words = self.params["language_model_unit"] == "word"
+        if self._fusion is None or not is_of_words or self._knows_words:
+            return
+        if any(map(self._fusion.knows, words)):
+            self._knows_words = True
+            return
+        self._unknown.update(words)
+        if len(self._unknown) >= _ENOUGH_WORDS:
+            self._knows_words = True  # no more of it
+            _log.warning(
+                "language_model: %s knows none of the first %d words that were "
+                "decoded, such as %r; it must be of the transcripts' alphabet and case",
+                self.params["language_model"],
+                len(self._unknown),
+                min(self._unknown),
+            )
 
 
 def _make_fusion(params: Mapping[str, Any], spec: DataSpec) -> Fusion | None:

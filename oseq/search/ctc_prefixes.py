@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -130,17 +130,15 @@ class PrefixBeam:
         grown[parents, columns] = -np.inf
         self._choose(stays_in_blank, stays_in_symbol, grown, symbols)
 
-    def best(self, number: int) -> list[Hypothesis]:
-        """Returns the best hypotheses, best first, now that the text is at its end."""
+    def best(self) -> Iterator[Hypothesis]:
+        """Yields the hypotheses, best first, now that the text is at its end."""
         scores = np.logaddexp(self._ends_in_blank, self._ends_in_symbol) + self._bonus
         if self._fusion:
             contexts = self._tree.contexts
             scores += [self._fusion.final_gain(contexts[node]) for node in self._nodes]
-        order = np.argsort(-scores, kind="stable")[:number]
-        return [
-            Hypothesis(self._tree.ids(int(self._nodes[place])), float(scores[place]))
-            for place in order
-        ]
+        for place in np.argsort(-scores, kind="stable"):
+            ids = self._tree.ids(int(self._nodes[place]))
+            yield Hypothesis(ids, float(scores[place]))
 
     def _choose(
         self,

@@ -76,6 +76,10 @@ class Fusion:
         # The logarithm of a probability adds nothing.
         self.most_gain = max(beta, 0.0) * max(map(len, group_of))
 
+    def knows(self, word: str) -> bool:
+        """Returns whether the model has a probability of a word."""
+        return word in self._model
+
     def start(self) -> Context:
         """Returns the context of the empty hypothesis."""
         return Context(self._model.start, "")

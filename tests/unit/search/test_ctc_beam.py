@@ -200,6 +200,30 @@ def arpa(model, tmp_path):
     return path
 
 
+def words_of(ids, spec):
+    return tuple("".join(spec.symbols[i] for i in ids).split())
+
+
+def best_spellings(totals, number, spec):
+    """Returns the best sequences of different words."""
+    best = {}
+    for ids, total in best_of(totals, len(totals)):
+        best.setdefault(words_of(ids, spec), (ids, total))
+    return list(best.values())[:number]
+
+
+@pytest.mark.parametrize("spec", [CHARACTERS, SUBWORDS, ODD])
+def test_of_hypotheses_that_spell_the_same_words_the_best_one_counts(spec):
+    logits = random_logits(14, 2, 5)
+    predictions = search(logits, spec=spec, num_best=15)
+
+    for row in range(2):
+        totals = all_sequences(log_softmax(logits[row]))
+        found = hypotheses_of(predictions, row)
+        assert_equal(found, best_spellings(totals, 15, spec))
+        assert len({words_of(ids, spec) for ids, _ in found}) == 15
+
+
 def with_model(totals, units_of, model, alpha, beta):
     """Returns the totals with what a language model says of whole texts."""
     fused = {}
@@ -214,16 +238,14 @@ def with_model(totals, units_of, model, alpha, beta):
 def test_words_are_scored_by_the_language_model(spec, model, arpa):
     logits = random_logits(7, 2, 5)
     predictions = search(
-        logits, spec=spec, language_model=arpa, alpha=0.7, beta=0.4, num_best=30
+        logits, spec=spec, language_model=arpa, alpha=0.7, beta=0.4, num_best=20
     )
-
-    def words_of(ids):
-        return "".join(spec.symbols[i] for i in ids).split()
 
     for row in range(2):
         totals = all_sequences(log_softmax(logits[row]))
-        fused = with_model(totals, words_of, model, 0.7, 0.4)
-        assert_equal(hypotheses_of(predictions, row), best_of(fused, 30))
+        fused = with_model(totals, lambda ids: words_of(ids, spec), model, 0.7, 0.4)
+        expected = best_spellings(fused, 20, spec)
+        assert_equal(hypotheses_of(predictions, row), expected)
 
 
 @pytest.mark.parametrize("spec", [CHARACTERS, SUBWORDS])
@@ -240,7 +262,7 @@ def test_symbols_are_scored_by_the_language_model(spec, tmp_path):
         language_model_unit="symbol",
         alpha=0.3,
         beta=-0.2,
-        num_best=30,
+        num_best=20,
     )
 
     def symbols_of(ids):
@@ -249,7 +271,8 @@ def test_symbols_are_scored_by_the_language_model(spec, tmp_path):
     for row in range(2):
         totals = all_sequences(log_softmax(logits[row]))
         fused = with_model(totals, symbols_of, model, 0.3, -0.2)
-        assert_equal(hypotheses_of(predictions, row), best_of(fused, 30))
+        expected = best_spellings(fused, 20, spec)
+        assert_equal(hypotheses_of(predictions, row), expected)
 
 
 def test_a_narrow_beam_with_a_language_model_is_the_plain_search(tmp_path):
@@ -303,6 +326,29 @@ def test_a_language_model_of_other_symbols_is_refused(arpa):
     with pytest.raises(ConfigError, match="knows none of the symbols"):
         CTCBeamSearch(params, spec)
     CTCBeamSearch(params, CHARACTERS)
+
+
+@pytest.mark.parametrize(("text", "is_told"), [("BAA BAB", True), ("baa BAB", False)])
+def test_a_language_model_of_other_words_is_told_once(text, is_told, tmp_path, caplog):
+    path = str(tmp_path / "lm.arpa")
+    write_arpa(estimate([text.split()], order=2), path)
+    beam = CTCBeamSearch({"language_model": path, "alpha": 0.01}, CHARACTERS)
+    # Each utterance is other words of a and b, spelled with blanks between.
+    words = [f"{number:b}".translate({48: "a", 49: "b"}) for number in range(4, 40)]
+    logits = np.full((len(words), 12, V), -9.0)
+    logits[:, :, 0] = 5.0
+    for row, word in zip(logits, words, strict=True):
+        for place, letter in enumerate(word):
+            row[2 * place, CHARACTERS.symbols.index(letter)] = 20.0
+
+    for _ in range(2):
+        beam.search_frames(tf.constant(logits, tf.float32), tf.fill([len(words)], 12))
+
+    messages = [each for each in caplog.messages if "language_model: " in each]
+    assert len(messages) == is_told
+    if is_told:
+        assert "knows none of the first 20 words that were decoded" in messages[0]
+        assert "'baa'" in messages[0]
 
 
 def test_mistakes_are_told_before_anything_is_decoded(arpa, tmp_path):
