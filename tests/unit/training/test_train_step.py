@@ -293,11 +293,11 @@ class ForgetsShapes:
         self.trainable_variables = [keras.Variable(np.ones(3, np.float32), name="w")]
 
     def compute_loss(self, batch, training):
-        nothing = 0 * tf.shape(batch["source"]["ids"])[:1]
+        many = tf.size(batch["source"]["ids"])  # more than three
 
         @tf.custom_gradient
         def forget(value):
-            return value, lambda upstream: tf.reshape(upstream, [3] + nothing)
+            return tf.identity(value), lambda upstream: upstream[:many]
 
         (variable,) = self.trainable_variables
         total = tf.reduce_sum(forget(tf.convert_to_tensor(variable)))
