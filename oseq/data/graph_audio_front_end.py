@@ -57,8 +57,12 @@ class GraphAudioFrontEnd(tf.Module):
         return self._features.num_frames(num_samples)
 
     def decode(self, ids: tf.RaggedTensor) -> tf.Tensor:
-        """Returns the text of target ids: [rows, (T)] int32 to [rows] string."""
-        return self._tokenizer.decode(ids)
+        """Returns the text of target ids: [rows, (T)] int32 to [rows] string.
+
+        As of the data layer, there is one space between words and none around them.
+        """
+        text = tf.strings.regex_replace(self._tokenizer.decode(ids), " +", " ")
+        return tf.strings.regex_replace(text, "^ | $", "")
 
     def _read_one(self, file: tf.Tensor) -> tf.Tensor:
         channels, rate = decode_wav(file)  # [N, channels]

@@ -119,7 +119,9 @@ class Speech2TextDataLayer(PlannedDataLayer):
         yield from self.dataset(position).as_numpy_iterator()
 
     def restore(self, ids: Sequence[int]) -> str:
-        return self._tokenizer.decode(ids)
+        """Returns a transcript: one space between words, none around them."""
+        words = self._tokenizer.decode(ids).split(" ")
+        return " ".join(filter(None, words))
 
     def surfaces(self, ids: Sequence[int]) -> list[str]:
         return self._tokenizer.spell(ids).surfaces

@@ -189,6 +189,23 @@ def test_restoring_gives_the_transcript_and_the_source_is_the_file(corpus):
     assert layer.front_end_files() == {"vocab_file": str(corpus / "vocab.txt")}
 
 
+def test_text_that_a_model_makes_has_one_space_between_words_also_in_exports(
+    corpus, tmp_path
+):
+    layer = make(corpus, "eval")
+    a, b, space = (layer.spec.symbols.index(symbol) for symbol in "ab ")
+    front_end = layer.in_graph(tmp_path)
+    for ids, text in (
+        ([space, a, space, space, b, space, space], "a b"),
+        ([a, b], "ab"),
+        ([space], ""),
+        ([], ""),
+    ):
+        rows = tf.RaggedTensor.from_row_lengths(tf.constant(ids, tf.int32), [len(ids)])
+        assert layer.restore(ids) == text
+        assert front_end.decode(rows).numpy()[0].decode() == text
+
+
 def test_all_mistakes_of_manifests_are_told_at_once_before_any_work(folder):
     (folder / "noise.wav").write_bytes(NO_AUDIO)
     write_audio(folder / "empty.wav", np.zeros(0), RATE)
