@@ -20,8 +20,9 @@ class TextStream:
     Of the ids that were spelled only the last ones are kept.
 
     Args:
-      decode: from ids, at least one, to text. More ids make a text longer, and change
-        none of it but the bytes of a character that was incomplete.
+      decode: from ids, at least one, to text, which may lose spaces around it. More
+        ids make a text longer, and change none of it but the bytes of a character that
+        was incomplete.
     """
 
     def __init__(self, decode: Decode):
@@ -37,8 +38,10 @@ class TextStream:
         text = _complete(self._decode(self._ids))
         new, self._written = text[self._written :], len(text)
         if len(self._ids) > _MOST_IDS:
-            self._ids = self._ids[-_CONTEXT:]
-            self._written = len(_complete(self._decode(self._ids)))
+            context = self._ids[-_CONTEXT:]
+            written = len(_complete(self._decode(context)))
+            if written:  # spaces alone would not part what follows from a word before
+                self._ids, self._written = context, written
         return new
 
     def finish(self) -> str:

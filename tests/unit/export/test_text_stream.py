@@ -73,3 +73,12 @@ def test_a_character_comes_as_a_whole_and_what_is_left_of_it_at_the_end():
 def test_nothing_is_decoded_where_nothing_is_new():
     stream = TextStream(lambda ids: pytest.fail("decoded"))
     assert stream.feed([]) == stream.finish() == ""
+
+
+@pytest.mark.parametrize("size", [1, 5, 200])
+def test_spaces_that_the_text_has_one_of_part_words_however_many_they_are(size):
+    spoken = "".join(f"{word}{' ' * 3**word}" for word in range(6)) + "ab c " * 30
+    stream = TextStream(lambda ids: " ".join(bytes(ids).decode().split()))
+    ids = list(spoken.encode())
+    pieces = [stream.feed(ids[i : i + size]) for i in range(0, len(ids), size)]
+    assert "".join(pieces) + stream.finish() == " ".join(spoken.split())
