@@ -1,4 +1,4 @@
-"""The recipes of Wave2Letter+, Jasper and QuartzNet: valid, and as large as published.
+"""The recipes of Wave2Letter+, Jasper and QuartzNet are as large as published.
 
 Nobody builds 333 million weights for a test: they are counted from the recipe, and the
 count is compared with the weights of some of the layers, with few channels.
@@ -49,12 +49,6 @@ def num_weights(layers):
             total += 2 * units
             channels = units
     return total
-
-
-@pytest.mark.parametrize("mode", ["train", "train_eval", "eval", "infer"])
-@pytest.mark.parametrize("name", NUM_WEIGHTS)
-def test_the_recipe_has_no_mistakes(name, mode):
-    load_config(FOLDER / f"{name}.py").check(mode)
 
 
 @pytest.mark.parametrize("name", NUM_WEIGHTS)

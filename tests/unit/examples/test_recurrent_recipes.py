@@ -1,4 +1,4 @@
-"""The recipes of Deep Speech 2 and Listen, Attend and Spell: valid, and they learn."""
+"""The parts of the recipes of Deep Speech 2 and Listen, Attend and Spell fit."""
 
 from __future__ import annotations
 
@@ -13,12 +13,6 @@ from oseq.contracts import DataSpec
 
 FOLDER = Path(__file__).resolve().parents[3] / "example_configs/speech2text/librispeech"
 RECIPES = pytest.mark.parametrize("name", ["deep_speech2", "listen_attend_spell"])
-
-
-@RECIPES
-@pytest.mark.parametrize("mode", ["train", "train_eval", "eval", "infer"])
-def test_the_recipe_has_no_mistakes(name, mode):
-    load_config(FOLDER / f"{name}.py").check(mode)
 
 
 @RECIPES
