@@ -153,7 +153,8 @@ def _checked_entries(params: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     Raises:
       ConfigError: lists what is wrong with them, and keys that nobody would read.
     """
-    problems, entries = [], []
+    problems: list[str] = []
+    entries: list[Mapping[str, Any]] = []
     if not params["convnet_layers"]:
         problems += [
             f"{key}: given, but convnet_layers is not"
