@@ -122,8 +122,8 @@ class Predictions(TypedDict):
     length: tf.Tensor  # [B, K] int32, without EOS
     score: tf.Tensor  # [B, K] float32
     alignment: NotRequired[tf.Tensor]  # [B, K, T, S'] float32, where asked for
-    # [B, K, T, 2] int32, where asked for: the first and the last source position of each
-    # id; -1 where there are too few of them for a hypothesis, and in the padding
+    # [B, K, T, 2] int32, where asked for: the first and the last source position of
+    # each id; -1 where there are too few for a hypothesis, and in the padding
     spans: NotRequired[tf.Tensor]
 
 

@@ -302,8 +302,8 @@ def test_a_problem_in_a_list_of_dicts_is_reported_with_its_place():
     assert problems == [
         "encoder_params/layers[1]/hiden_size: unknown key; did you mean hidden_size?",
         "encoder_params/layers[1]/hidden_size: missing; width",
-        "encoder_params/layers[1]/norm: expected one of 'pre', 'post', got 'Post' (str); "
-        "did you mean post?",
+        "encoder_params/layers[1]/norm: expected one of 'pre', 'post', "
+        "got 'Post' (str); did you mean post?",
     ]
     (problem,) = find_problems(Stack, {"layers": layers}, "encoder_params")
     assert problem.startswith("encoder_params/layers: expected a list, each a dict")
