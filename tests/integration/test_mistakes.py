@@ -121,7 +121,7 @@ def test_in_a_process_a_mistake_is_all_that_is_said(workplace):
         (["--max_grad_norm=0"], "None switches clipping off"),
         (["--encoder_params/num_heads=3"], "not divisible by num_heads 3"),
         (["--encoder_params/hidden_size=32"], "share_embeddings"),
-        (["--encoder_params/norm_params/epsilon=-1"], "must be at least 0"),
+        (["--encoder_params/norm_params/epsilon=-1"], "must be above 0"),
         (["--hooks=[collections.OrderedDict]"], "OrderedDict is no"),
         (["--data_layer_params/source_file=[]"], "no file is named"),
         (["--data_layer_params/cache_dir=/proc/nowhere"], "cache_dir: /proc/nowhere"),
