@@ -11,6 +11,8 @@ import tensorflow as tf
 
 from oseq.config.loader import load_config
 from oseq.contracts import DataSpec
+from oseq.ngram.arpa import write_arpa
+from oseq.ngram.estimate import estimate
 from tests.integration import toy
 from tests.integration.toy_speech import write_speech
 
@@ -20,6 +22,7 @@ EXAMPLES = sorted(
     for path in FOLDER.glob("*/*.py")
     if "base_params" in path.read_text(encoding="utf-8")
 )
+LANGUAGE_MODEL = "runs/an4.arpa"  # of an4/language_model.py
 # Hundreds of millions of weights, or layer upon layer: half a minute and more each.
 LARGE = {
     "librispeech/conformer.py",
@@ -64,6 +67,10 @@ def _parameter(path: Path):
 def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("speech")
     write_speech(folder / "speech", train=2, valid=1)
+    (folder / "runs").mkdir()
+    write_arpa(
+        estimate([["abc", "bad"], ["bad", "ebb"]], 3), str(folder / LANGUAGE_MODEL)
+    )
     return folder
 
 
