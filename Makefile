@@ -57,10 +57,10 @@ demo: $(DEMO_OUTPUT)
 	$(PYTHON) $(DEMO)/score.py --source $(DEMO_CORPUS)/test.en \
 	    --reference $(DEMO_CORPUS)/test.de --output $(DEMO_OUTPUT)
 
-# Integration tests start processes and wait for them: nothing runs beside these.
+# Nothing runs beside the tests that start workers and wait for them.
 test: $(INSTALLED_HOROVOD)
-	$(PYTHON) -m pytest --quiet --numprocesses=2 --dist=loadfile tests/unit tests/golden
-	$(PYTHON) -m pytest --quiet tests/integration
+	$(PYTHON) -m pytest --quiet --numprocesses=2 --dist=loadfile -m "not alone"
+	$(PYTHON) -m pytest --quiet -m alone tests/integration
 
 lint: $(INSTALLED_DEV)
 	$(PYTHON) -m ruff check .

@@ -14,6 +14,8 @@ import pytest
 
 from tests.integration import toy
 
+pytestmark = pytest.mark.alone
+
 pytest.importorskip("horovod", reason="docker/install_horovod.sh installs Horovod")
 
 TWO = (*toy.TINY, "--num_gpus=2", "--logdir=run")

@@ -13,6 +13,8 @@ import pytest
 from oseq.training import checkpoint as checkpoints
 from tests.integration import toy
 
+pytestmark = pytest.mark.alone
+
 DROPOUT = ("--encoder_params/relu_dropout=0.1", "--decoder_params/relu_dropout=0.1")
 ARGUMENTS = (
     *toy.TINY,

@@ -15,6 +15,8 @@ import pytest
 from tests.integration import toy
 from tests.two_nodes import TwoNodes
 
+pytestmark = pytest.mark.alone
+
 RUN = (sys.executable, toy.REPOSITORY / "run.py", f"--config_file={toy.CONFIG}")
 ARGUMENTS = (*toy.TINY, "--use_horovod=True", "--logdir=run", "--print_loss_steps=1")
 PATIENCE = 150  # seconds; what takes longer has hung

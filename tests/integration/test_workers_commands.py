@@ -20,6 +20,8 @@ from oseq.training import checkpoint as checkpoints  # noqa: E402
 from tests.integration import commands_process, toy  # noqa: E402
 from tests.integration.workers import Workers  # noqa: E402
 
+pytestmark = pytest.mark.alone
+
 NUM_EXAMPLES = 300
 BATCHES = 19  # of an epoch of one worker: 16 examples each
 HOOKS = "tests.integration.worker_hooks."

@@ -22,6 +22,8 @@ pytest.importorskip("horovod", reason="docker/install_horovod.sh installs Horovo
 from tests.integration import toy  # noqa: E402
 from tests.integration.workers import of_oseq  # noqa: E402
 
+pytestmark = pytest.mark.alone
+
 HOSTS = ("localhost", "127.0.0.1")
 COMMIT_STEPS = 10
 ARGUMENTS = (

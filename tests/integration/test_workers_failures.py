@@ -11,6 +11,8 @@ pytest.importorskip("horovod", reason="docker/install_horovod.sh installs Horovo
 from tests.integration import toy  # noqa: E402
 from tests.integration.workers import Workers, of_oseq  # noqa: E402
 
+pytestmark = pytest.mark.alone
+
 START = 120  # seconds in which a training has certainly begun
 END = 15  # seconds that workers have to end when one of them has failed
 ARGUMENTS = (

@@ -14,6 +14,8 @@ pytest.importorskip("horovod", reason="docker/install_horovod.sh installs Horovo
 from tests.integration import update_process as process  # noqa: E402
 from tests.integration.workers import Workers  # noqa: E402
 
+pytestmark = pytest.mark.alone
+
 # Five updates move a weight by 0.05 in all. In 16 bits a gradient is rounded twice on
 # its way, by 2^-11 in float16 and 2^-8 in bfloat16 at most: 5e-5 and 4e-4 of a weight.
 TOLERANCES = {"float32": 1e-6, "float16": 1e-4, "bfloat16": 8e-4}
