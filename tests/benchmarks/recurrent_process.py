@@ -25,7 +25,7 @@ def measure(workload: Workload, dtype: str, repeats: int) -> float:
         for i in range(workload.num_layers)
     ]
     shape = [workload.batch_size, workload.num_steps, size]
-    length = tf.fill([workload.batch_size], workload.num_steps)
+    length = tf.constant(workload.lengths)
     inputs = tf.cast(tf.random.normal(shape), dtype)
     upstream = tf.cast(tf.random.normal([*shape[:2], directions * size]), dtype)
 

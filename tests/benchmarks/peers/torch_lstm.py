@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import torch
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 # As a script of another environment this file has no package around it.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -32,12 +33,22 @@ def measure(workload: Workload, dtype: str, repeats: int) -> float:
     shape = (workload.batch_size, workload.num_steps, size)
     inputs = torch.randn(shape).to(kind).requires_grad_()
     upstream = torch.randn(*shape[:2], directions * size).to(kind)
+    lengths = torch.tensor(workload.lengths)
+
+    def run():
+        if not workload.has_lengths:
+            return layer(inputs)[0]
+        packed = pack_padded_sequence(
+            inputs, lengths, batch_first=True, enforce_sorted=False
+        )
+        return pad_packed_sequence(layer(packed)[0], batch_first=True)[0]
+
     seconds = []
     for _ in range(WARM_UP + repeats):
         inputs.grad = None
         layer.zero_grad(set_to_none=True)
         start = time.perf_counter()
-        outputs, _ = layer(inputs)
+        outputs = run()
         outputs.backward(upstream)
         seconds.append(time.perf_counter() - start)
     return statistics.median(seconds[WARM_UP:])
