@@ -11,24 +11,19 @@ Nothing is kept of what cannot be read; it is tried again each time.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import logging
 import os
-import shutil
-import uuid
-import zipfile
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from oseq.data import cache_folder
 from oseq.data.audio_index import find_unreadable, map_threads
 from oseq.data.text_files import DataError
 
 _FORMAT_VERSION = 2
 _FULL_SCALE = 1 << 15
 _SAMPLES, _PLACES = "samples.bin", "places.npz"
-_log = logging.getLogger(__name__)
 
 
 class AudioCache:
@@ -82,36 +77,18 @@ def load_or_write_audio(
     """
     content = hashlib.sha256(repr((_FORMAT_VERSION, *key)).encode() + rows.tobytes())
     folder = os.path.join(cache_dir, f"audio_{content.hexdigest()[:32]}")
-    cache = _load(folder)
+    cache = cache_folder.load(folder, AudioCache)
     if cache is not None:
         problems = find_unreadable(cache.unread, read, "checking audio")
         if len(problems) == len(cache.unread):
             return cache, problems
-        shutil.rmtree(folder, ignore_errors=True)
-    temporary = f"{folder}.{uuid.uuid4().hex}.tmp"
+        cache_folder.remove(folder)
     try:
-        os.makedirs(temporary)
-        problems = _write(temporary, rows, read)
-        # Fails if another process was faster: its folder holds the same.
-        with contextlib.suppress(OSError):
-            os.rename(temporary, folder)
+        with cache_folder.new(folder) as temporary:
+            problems = _write(temporary, rows, read)
     except OSError as error:
-        raise DataError(f"cache_dir: {temporary}: {error.strerror}") from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        raise DataError(f"cache_dir: {folder}: {error.strerror}") from error
     return AudioCache(folder), problems
-
-
-def _load(folder: str) -> AudioCache | None:
-    """Returns a cache; None where there is none, or a damaged one, which goes."""
-    if not os.path.isdir(folder):
-        return None
-    try:
-        return AudioCache(folder)
-    except (OSError, ValueError, LookupError, zipfile.BadZipFile) as error:
-        _log.warning("%s: damaged cache is rebuilt (%s)", folder, error)
-        shutil.rmtree(folder, ignore_errors=True)
-        return None
 
 
 def _write(

@@ -12,23 +12,19 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import logging
 import os
-import shutil
 import sys
 import tempfile
-import uuid
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 import tqdm
 
-from oseq.data.text_files import DataError, read_blocks
+from oseq.data import cache_folder
+from oseq.data.text_files import read_blocks
 from oseq.data.tokenized_text import TokenizedText, tokenize
 from oseq.data.tokenizer import Tokenizer
-
-_log = logging.getLogger(__name__)
 
 FORMAT_VERSION = 1
 _HEADER = "header.json"
@@ -68,14 +64,13 @@ def load_or_write(
     folder = os.path.join(
         cache_dir or default_cache_dir(files[0]), cache_key(files, tokenizer, part)
     )
-    if os.path.isdir(folder):
-        try:
-            return _load(folder, tokenizer.vocab_size)
-        except (OSError, ValueError, LookupError, TypeError) as error:
-            _log.warning("%s: damaged cache is rebuilt (%s)", folder, error)
-            _remove(folder)
-    _write(folder, blocks, tokenizer.vocab_size)
-    return _load(folder, tokenizer.vocab_size)
+    vocab_size = tokenizer.vocab_size
+    text = cache_folder.load(folder, lambda place: _load(place, vocab_size))
+    if text is not None:
+        return text
+    with cache_folder.new(folder) as temporary:
+        _write_files(temporary, blocks, vocab_size)
+    return _load(folder, vocab_size)
 
 
 def cache_key(files: Iterable[str], tokenizer: Tokenizer, part: str) -> str:
@@ -105,29 +100,6 @@ def default_cache_dir(file: str) -> str:
             with tempfile.TemporaryFile(dir=place):
                 return place
     raise OSError(f"no folder for the token cache can be written: {places}")
-
-
-def _write(folder: str, blocks: Iterable[TokenizedText], vocab_size: int) -> None:
-    temporary = f"{folder}.{uuid.uuid4().hex}.tmp"
-    try:
-        os.makedirs(temporary)
-    except OSError as error:
-        raise DataError(f"cache_dir: {temporary}: {error.strerror}") from error
-    try:
-        _write_files(temporary, blocks, vocab_size)
-        # Fails if another process was faster: its folder holds the same.
-        with contextlib.suppress(OSError):
-            os.rename(temporary, folder)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _remove(folder: str) -> None:
-    """Removes a folder such that no other process sees a part of it."""
-    aside = f"{folder}.{uuid.uuid4().hex}.old"
-    with contextlib.suppress(OSError):
-        os.rename(folder, aside)
-    shutil.rmtree(aside, ignore_errors=True)
 
 
 def _write_files(folder: str, blocks: Iterable[TokenizedText], vocab_size: int) -> None:

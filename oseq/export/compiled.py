@@ -1,4 +1,4 @@
-"""A model's functions as graphs that can be saved."""
+"""A model's functions as graphs that can be saved, and what they are given."""
 
 from __future__ import annotations
 
@@ -29,3 +29,18 @@ def compile_for_sources(
     with recurrent_cudnn.avoided():  # whoever exports, all can run it
         graph = compiled.get_concrete_function()
     return compiled, graph.structured_outputs
+
+
+def rows_of(values: tf.Tensor, length: tf.Tensor, name: str) -> tf.RaggedTensor:
+    """Returns rows [B, N] cut to their lengths.
+
+    Args:
+      values: [B, N].
+      length: [B] int32; the graph fails where it does not lie between 0 and N.
+      name: of the values, for the message.
+    """
+    is_inside = (length >= 0) & (length <= tf.shape(values)[1])
+    message = f"length must lie between 0 and the width of {name}"
+    check = tf.debugging.Assert(tf.reduce_all(is_inside), [message, length])
+    with tf.control_dependencies([check]):
+        return tf.RaggedTensor.from_tensor(values, length)

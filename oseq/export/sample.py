@@ -13,7 +13,12 @@ import numpy as np
 from oseq.data.audio_files import speech_package
 from oseq.data.data_layer import DataLayer
 from oseq.data.speech_data_layer import Speech2TextDataLayer
-from oseq.data.speech_manifest import STANDARD_INPUT, Utterance, read_manifests
+from oseq.data.speech_manifest import (
+    STANDARD_INPUT,
+    Utterance,
+    find_audio,
+    read_manifests,
+)
 from oseq.data.text_files import DataError, find_files, is_blank, read_blocks
 
 _NUM_LINES = 32
@@ -55,10 +60,7 @@ def _first_utterances(source: Any) -> list[Utterance]:
     except DataError:
         return []
     there = (
-        each
-        for each in found
-        if os.path.isfile(os.path.join(each.folder, each.name))
-        or os.path.isfile(each.name)
+        each for each in found if os.path.isfile(find_audio(each.folder, each.name))
     )
     return list(itertools.islice(there, _NUM_LINES))
 

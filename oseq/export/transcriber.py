@@ -7,7 +7,7 @@ import tensorflow as tf
 from oseq.config.params import ConfigError
 from oseq.contracts import Batch
 from oseq.data.graph_audio_front_end import GraphAudioFrontEnd
-from oseq.export.compiled import compile_for_sources
+from oseq.export.compiled import compile_for_sources, rows_of
 from oseq.export.sub_batches import SubBatchLimits, generate_in_sub_batches
 from oseq.models.speech2text import Speech2Text
 from oseq.search.ctc_search import CTCSearch
@@ -88,7 +88,7 @@ class Transcriber(tf.Module):
           text: [B, K] string, best first; "" where nothing was to be heard.
           score: [B, K] float32; 0 where ``length`` was 0.
         """
-        return self._answer(_ragged(samples, length))
+        return self._answer(rows_of(samples, length, "samples"))
 
     @tf.function(
         input_signature=[tf.TensorSpec([None], tf.string, "wav")], autograph=False
@@ -122,7 +122,7 @@ class Transcriber(tf.Module):
           log_probabilities: [B, S', V] float32.
           length: [B] int32.
         """
-        source = self._front_end.as_source(_finite(_ragged(samples, length)))
+        source = self._front_end.as_source(_finite(rows_of(samples, length, "samples")))
         places = tf.range(tf.size(length, tf.int64))
         return self._frames({"source": source, "id": places})
 
@@ -135,7 +135,7 @@ class Transcriber(tf.Module):
     )
     def text(self, ids: tf.Tensor, length: tf.Tensor) -> dict[str, tf.Tensor]:
         """Returns the text [B] string of ids [B, T] int32."""
-        return {"text": self._front_end.decode(_ragged(ids, length))}
+        return {"text": self._front_end.decode(rows_of(ids, length, "ids"))}
 
     def _answer(self, samples: tf.RaggedTensor) -> dict[str, tf.Tensor]:
         found = generate_in_sub_batches(
@@ -151,15 +151,6 @@ class Transcriber(tf.Module):
             "text": tf.reshape(self._front_end.decode(found.ids), shape),
             "score": found.score,
         }
-
-
-def _ragged(values: tf.Tensor, length: tf.Tensor) -> tf.RaggedTensor:
-    """Returns rows [B, N] cut to their lengths, which have to lie within N."""
-    is_inside = (length >= 0) & (length <= tf.shape(values)[1])
-    message = "length must lie between 0 and the width of what it is the length of"
-    check = tf.debugging.Assert(tf.reduce_all(is_inside), [message, length])
-    with tf.control_dependencies([check]):
-        return tf.RaggedTensor.from_tensor(values, length)
 
 
 def _finite(samples: tf.RaggedTensor) -> tf.RaggedTensor:

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from oseq.contracts import DataSpec, Source
 from oseq.data.graph_front_end import GraphFrontEnd
-from oseq.export.compiled import compile_for_sources
+from oseq.export.compiled import compile_for_sources, rows_of
 from oseq.export.sub_batches import (
     Hypotheses,
     SubBatchLimits,
@@ -88,12 +88,7 @@ class Translator(tf.Module):
           length: [B, K] int32.
           score: [B, K] float32; 0 where ``length`` was 0.
         """
-        is_inside = (length >= 0) & (length <= tf.shape(ids)[1])
-        message = "length must lie between 0 and the width of ids"
-        check = tf.debugging.Assert(tf.reduce_all(is_inside), [message, length])
-        with tf.control_dependencies([check]):
-            tokens = tf.RaggedTensor.from_tensor(ids, length)
-        found = self._answer(tokens)
+        found = self._answer(rows_of(ids, length, "ids"))
         padded = found.ids.to_tensor(self._spec.pad_id)
         shape = [tf.shape(length)[0], self.num_best, tf.shape(padded)[1]]
         return {

@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from oseq.layers.linear import own_initializer
 from oseq.layers.recurrent_attention import BahdanauAttention, Memory
 from oseq.layers.step_loop import Product
 
@@ -84,7 +85,7 @@ class _LocationKernels(keras.layers.Layer):
     ):
         super().__init__(name=name, dtype=dtype)
         self.shapes = {"kernel": (width, 1, filters), "map": (filters, units)}
-        self.initializer = initializer or keras.initializers.GlorotUniform()
+        self.initializer = initializer
         self.regularizer = regularizer
 
     def build(self, input_shape):
@@ -93,8 +94,7 @@ class _LocationKernels(keras.layers.Layer):
             self.add_weight(
                 name=name,
                 shape=shape,
-                # A copy: one Keras initializer gives equal weights wherever it is used.
-                initializer=self.initializer.clone(),
+                initializer=own_initializer(self.initializer),
                 regularizer=self.regularizer,
             )
             for name, shape in self.shapes.items()
