@@ -1,7 +1,9 @@
 """Speed of reading speech: ``python -m tests.benchmarks.audio``.
 
 How many seconds, or hours, of audio a second of work turns into batches of features,
-by stage and all together: of corpora that are made at run time, and of AN4.
+by stage and all together: of corpora that are made at run time, and of AN4. Then what
+is left of that in training: updates with the loader beside them, and with the same
+batches ready in memory, by turns.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ STAGES = {
     "cached": "whole pipeline, cache_audio",
 }
 NUM_UTTERANCES = 96
+TRAINED = ("wave2letter-plus", "jasper", "conformer")
 SECONDS = (4.0, 16.0)  # of an utterance, as in LibriSpeech
 BATCH_SECONDS = 160  # of audio, with padding
 LEAST_SECONDS = 3.0  # that each stage is measured for
@@ -169,6 +172,36 @@ def _measure(manifest: str, least: float, folder: Path) -> dict[str, float]:
     return {name: _speed(work, least) for name, work in stages.items()}
 
 
+def _print_training(quick: bool) -> None:
+    """Prints the time of updates with and without the loader beside them."""
+    from tests.benchmarks.training import PLANS, QUICK_PLAN, median_of
+    from tests.benchmarks.training_process import measure_training
+
+    rows = []
+    for model in TRAINED:
+        rounds, *plan = QUICK_PLAN if quick else PLANS[model]
+        speeds: dict[bool, list[Any]] = {False: [], True: []}
+        for number in range(rounds):
+            for no_loader, seen in speeds.items():
+                what = "batches ready" if no_loader else "loader"
+                say(f"round {number + 1}: {model}, {what}")
+                seen.append(
+                    measure_training(
+                        model, "mixed_bfloat16", *plan, no_loader=no_loader
+                    )
+                )
+        beside, ready = (
+            1000 * median_of(seen, "seconds_per_update") for seen in speeds.values()
+        )
+        rows.append(
+            [model, f"{beside:,.0f}", f"{ready:,.0f}", f"{1 - ready / beside:.1%}"]
+        )
+    print_table(
+        ["training, ms per update", "with the loader", "batches ready", "loader's share"],
+        rows,
+    )
+
+
 def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("--json", metavar="MANIFEST", help=argparse.SUPPRESS)
@@ -207,6 +240,7 @@ def main() -> None:
             ]
         ],
     )
+    _print_training(arguments.quick)
 
 
 if __name__ == "__main__":

@@ -45,11 +45,22 @@ class TrainingSpeed:
 
 
 def measure_training(
-    model: str, dtype: str, updates: int, warm_up: int, plain: str | None = None
+    model: str,
+    dtype: str,
+    updates: int,
+    warm_up: int,
+    plain: str | None = None,
+    no_loader: bool = False,
 ) -> TrainingSpeed:
     """Trains in a process of its own for ``warm_up`` and ``updates`` more updates.
 
-    ``plain`` names a part of ``plain.py`` to be done the plain way.
+    Args:
+      model: one of ``CONFIGS``.
+      dtype: the config's.
+      updates: how many are measured.
+      warm_up: updates before them.
+      plain: a part of ``plain.py`` to be done the plain way.
+      no_loader: all batches are made before the training, and only handed out in it.
     """
     return TrainingSpeed(
         **run_module(
@@ -57,12 +68,18 @@ def measure_training(
             *(f"--model={model}", f"--dtype={dtype}"),
             *(f"--updates={updates}", f"--warm_up={warm_up}"),
             *([f"--plain={plain}"] if plain else []),
+            *(["--no_loader"] if no_loader else []),
         )
     )
 
 
 def _train(
-    model: str, dtype: str, updates: int, warm_up: int, plain: str | None
+    model: str,
+    dtype: str,
+    updates: int,
+    warm_up: int,
+    plain: str | None,
+    no_loader: bool,
 ) -> TrainingSpeed:
     from oseq.build import build_trainer, build_worker
     from oseq.config.loader import load_config
@@ -86,6 +103,8 @@ def _train(
         trainer = build_trainer(
             config, "train", Options(resume="auto"), build_worker(config, "train")
         )
+        if no_loader:
+            _make_batches_ready(trainer, warm_up + updates)
         trainer.run()
     kibibytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
@@ -100,6 +119,13 @@ def _train(
         gflops=None if flops is None else 1e-9 * median_rate(flops),
         peak_mib=kibibytes / 1024,
     )
+
+
+def _make_batches_ready(trainer: Trainer, count: int) -> None:
+    batches = trainer.data_layer.dataset().take(count).cache()
+    for _ in batches:
+        pass
+    trainer.data_layer.dataset = lambda position: batches
 
 
 def _flops(trainer: Trainer, num_updates: int) -> list[float] | None:
@@ -126,6 +152,7 @@ def main() -> None:
     parser.add_argument("--updates", type=int, required=True)
     parser.add_argument("--warm_up", type=int, required=True)
     parser.add_argument("--plain")
+    parser.add_argument("--no_loader", action="store_true")
     arguments = parser.parse_args()
     print(json.dumps(dataclasses.asdict(_train(**vars(arguments)))))
 
