@@ -14,6 +14,28 @@ def sum_of_rows(rows: tf.Tensor) -> tf.Tensor:
     return tf.reshape(tf.matmul(ones, rows), [-1])
 
 
+def times_transposed(rows: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
+    """Returns ``rows [N, J] @ kernel [I, J]^T``.
+
+    In float32 on CPUs TensorFlow's product with a transposed second factor takes up to
+    a third longer than the same as an einsum; in 16 bits it is the faster one.
+    """
+    if rows.dtype == tf.float32:
+        return tf.einsum("nj,ij->ni", rows, kernel)
+    return tf.matmul(rows, kernel, transpose_b=True)
+
+
+@tf.custom_gradient
+def times(rows: tf.Tensor, kernel: tf.Tensor):
+    """Returns ``rows [N, I] @ kernel [I, J]``; see ``times_transposed``."""
+
+    def gradient(upstream: tf.Tensor):
+        to_kernel = tf.matmul(rows, upstream, transpose_a=True)
+        return times_transposed(upstream, kernel), to_kernel
+
+    return tf.matmul(rows, kernel), gradient
+
+
 def map_rows(
     function: Callable[[tf.Tensor], tf.Tensor], inputs: tf.Tensor
 ) -> tf.Tensor:
@@ -98,7 +120,7 @@ class Linear(keras.layers.Layer):
         return map_rows(self._of_rows, inputs)
 
     def _of_rows(self, rows: tf.Tensor) -> tf.Tensor:
-        outputs = tf.matmul(rows, self.kernel)
+        outputs = times(rows, tf.convert_to_tensor(self.kernel))
         if self.use_bias:
             outputs = add_bias(outputs, tf.convert_to_tensor(self.bias))
         return self.activation(outputs) if self.activation else outputs

@@ -221,7 +221,7 @@ class LSTM(RecurrentLayer):
         self, products: tf.Tensor, recurrent: tf.Tensor, state: State
     ) -> tuple[tf.Tensor, State]:
         """See the base."""
-        h, c, _ = lstm_gates(products + recurrent, state[1])
+        h, c, _ = lstm_gates([products + recurrent], state[1])
         return h, (h, c)
 
     def zero_state(self, batch_size: int | tf.Tensor) -> State:

@@ -15,7 +15,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from oseq.layers.linear import add_bias
+from oseq.layers.linear import add_bias, times
 
 # What a product multiplies with: a kernel [I, O], with or without a bias [O], for rows
 # [N, I]; or a kernel [B, I, O] for inputs [B, Q, I].
@@ -29,7 +29,8 @@ Step = Callable[[Product, Any, Any], tuple[Any, Any]]
 def multiply(inputs: tf.Tensor, factor: Factor) -> tf.Tensor:
     """Returns ``inputs @ kernel + bias`` in the dtype of ``inputs``."""
     kernel, *bias = (tf.cast(part, inputs.dtype) for part in factor)
-    outputs = tf.matmul(inputs, kernel)
+    product = times if kernel.shape.rank == 2 else tf.matmul
+    outputs = product(inputs, kernel)
     return add_bias(outputs, *bias) if bias else outputs
 
 

@@ -18,6 +18,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from oseq.layers.linear import times_transposed
+
 # Float16 has nothing between 0 and 6e-8, where most probabilities are: there they are
 # kept times this, its largest power of two.
 _HALF_UNIT = 2.0**15
@@ -71,7 +73,7 @@ def projected_cross_entropy(
 
     @tf.custom_gradient
     def function(inputs: tf.Tensor, kernel: tf.Tensor):
-        softmax = _softmax(tf.matmul(inputs, kernel, transpose_b=True), labels)
+        softmax = _softmax(times_transposed(inputs, kernel), labels)
         rows = tf.cast(inputs, tf.float32)  # [P, H]
         chosen = tf.cast(tf.gather(kernel, labels), tf.float32)  # [P, H]
         center = tf.reduce_mean(tf.cast(kernel, tf.float32), axis=0)  # [H]

@@ -197,7 +197,12 @@ def _print_training(quick: bool) -> None:
             [model, f"{beside:,.0f}", f"{ready:,.0f}", f"{1 - ready / beside:.1%}"]
         )
     print_table(
-        ["training, ms per update", "with the loader", "batches ready", "loader's share"],
+        [
+            "training, ms per update",
+            "with the loader",
+            "batches ready",
+            "loader's share",
+        ],
         rows,
     )
 
