@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import keras
 import tensorflow as tf
 
-from oseq.layers.linear import add_bias, times
+from oseq.layers.linear import add_bias
 from oseq.layers.weight_norm import norm
 
 Scales: TypeAlias = tf.Tensor | tuple[()]
@@ -135,7 +135,7 @@ class Convolution(keras.layers.Layer):
 def _product(windows: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
     """Args: windows: [B, T, k * C]; kernel: [k, C, units]. Returns: [B * T, units]."""
     size = windows.shape[-1]
-    return times(tf.reshape(windows, [-1, size]), tf.reshape(kernel, [size, -1]))
+    return tf.matmul(tf.reshape(windows, [-1, size]), tf.reshape(kernel, [size, -1]))
 
 
 def _is_exact(dtype: tf.DType) -> bool:

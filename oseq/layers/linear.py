@@ -30,10 +30,30 @@ def times(rows: tf.Tensor, kernel: tf.Tensor):
     """Returns ``rows [N, I] @ kernel [I, J]``; see ``times_transposed``."""
 
     def gradient(upstream: tf.Tensor):
-        to_kernel = tf.matmul(rows, upstream, transpose_a=True)
-        return times_transposed(upstream, kernel), to_kernel
+        return _to_factors(upstream, rows, kernel)
 
     return tf.matmul(rows, kernel), gradient
+
+
+@tf.custom_gradient
+def affine(rows: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor):
+    """Returns ``rows [N, I] @ kernel [I, J] + bias [J]``, which TensorFlow fuses.
+
+    See ``times`` and ``add_bias``.
+    """
+
+    def gradient(upstream: tf.Tensor):
+        return *_to_factors(upstream, rows, kernel), sum_of_rows(upstream)
+
+    return tf.nn.bias_add(tf.matmul(rows, kernel), bias), gradient
+
+
+def _to_factors(
+    upstream: tf.Tensor, rows: tf.Tensor, kernel: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the gradients of both factors of a product [N, J]."""
+    to_kernel = tf.matmul(rows, upstream, transpose_a=True)
+    return times_transposed(upstream, kernel), to_kernel
 
 
 def map_rows(
@@ -120,7 +140,9 @@ class Linear(keras.layers.Layer):
         return map_rows(self._of_rows, inputs)
 
     def _of_rows(self, rows: tf.Tensor) -> tf.Tensor:
-        outputs = times(rows, tf.convert_to_tensor(self.kernel))
+        kernel = tf.convert_to_tensor(self.kernel)
         if self.use_bias:
-            outputs = add_bias(outputs, tf.convert_to_tensor(self.bias))
+            outputs = affine(rows, kernel, tf.convert_to_tensor(self.bias))
+        else:
+            outputs = times(rows, kernel)
         return self.activation(outputs) if self.activation else outputs

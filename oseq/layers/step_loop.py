@@ -15,7 +15,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from oseq.layers.linear import add_bias, times
+from oseq.layers.linear import affine, times
 
 # What a product multiplies with: a kernel [I, O], with or without a bias [O], for rows
 # [N, I]; or a kernel [B, I, O] for inputs [B, Q, I].
@@ -29,9 +29,9 @@ Step = Callable[[Product, Any, Any], tuple[Any, Any]]
 def multiply(inputs: tf.Tensor, factor: Factor) -> tf.Tensor:
     """Returns ``inputs @ kernel + bias`` in the dtype of ``inputs``."""
     kernel, *bias = (tf.cast(part, inputs.dtype) for part in factor)
-    product = times if kernel.shape.rank == 2 else tf.matmul
-    outputs = product(inputs, kernel)
-    return add_bias(outputs, *bias) if bias else outputs
+    if kernel.shape.rank == 2:
+        return affine(inputs, kernel, *bias) if bias else times(inputs, kernel)
+    return tf.matmul(inputs, kernel)
 
 
 def product_with(factors: Mapping[str, Factor]) -> Product:

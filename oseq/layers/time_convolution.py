@@ -8,7 +8,7 @@ import keras
 import tensorflow as tf
 
 from oseq.layers.composite import Composite
-from oseq.layers.linear import add_bias, map_rows, own_initializer, times
+from oseq.layers.linear import add_bias, map_rows, own_initializer
 from oseq.layers.masks import zero_padding
 from oseq.layers.window import Window
 
@@ -105,7 +105,7 @@ class TimeConvolution(_TimeConvolution):
         kernel, window = tf.convert_to_tensor(self.kernel), self.window
         if window.size == 1:
             return map_rows(
-                lambda rows: times(rows, kernel[0]), inputs[:, :: window.stride]
+                lambda rows: tf.matmul(rows, kernel[0]), inputs[:, :: window.stride]
             )
         return convolve(inputs, kernel, window.stride, window.dilation)
 

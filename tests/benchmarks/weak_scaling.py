@@ -31,7 +31,9 @@ PLANS = {
     ("tiny", 4): (3, 10, 2),
     ("base", 1): (2, 4, 1),
     ("base", 4): (2, 1, 1),
+    ("base", 16): (1, 1, 1),
 }
+ITER_SIZES = sorted({iter_size for _, iter_size in PLANS})
 QUICK_PLAN = (1, 3, 2)
 
 
@@ -99,6 +101,9 @@ def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=SIZES)
     parser.add_argument("--dtypes", nargs="+", choices=DTYPES, default=DTYPES)
+    parser.add_argument(
+        "--iter_sizes", nargs="+", type=int, choices=ITER_SIZES, default=ITER_SIZES
+    )
     arguments = parser.parse_args()
     if importlib.util.find_spec("horovod") is None:
         print("skipped: needs Horovod: docker/install_horovod.sh")
@@ -109,7 +114,7 @@ def main() -> None:
         return
     rows = []
     for (size, iter_size), full_plan in PLANS.items():
-        if size not in arguments.sizes:
+        if size not in arguments.sizes or iter_size not in arguments.iter_sizes:
             continue
         plan = QUICK_PLAN if arguments.quick else full_plan
         for dtype in arguments.dtypes:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from oseq.layers.linear import times, times_transposed
+from oseq.layers.linear import affine, times, times_transposed
 
 # Half a unit in the last place, relative, with room for another order of the sum.
 TOLERANCE = {"float32": 1e-6, "bfloat16": 5e-3, "float16": 6e-4}
@@ -17,23 +17,29 @@ def _random(seed: int, *shape: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
-def test_products_and_gradients_are_numpys(dtype):
-    rows, kernel, upstream = (
-        tf.cast(_random(seed, *shape), dtype)
-        for seed, shape in enumerate([(7, 5), (5, 3), (7, 3)])
+@pytest.mark.parametrize("has_bias", [False, True])
+def test_products_and_gradients_are_numpys(dtype, has_bias):
+    shapes = [(7, 3), (7, 5), (5, 3), *([(3,)] if has_bias else [])]
+    upstream, *inputs = (
+        tf.cast(_random(seed, *shape), dtype) for seed, shape in enumerate(shapes)
     )
     with tf.GradientTape() as tape:
-        tape.watch([rows, kernel])
-        product = times(rows, kernel)
-    to_rows, to_kernel = tape.gradient(product, [rows, kernel], upstream)
-    exact_rows, exact_kernel, exact_upstream = (
-        tf.cast(each, tf.float64).numpy() for each in (rows, kernel, upstream)
+        tape.watch(inputs)
+        product = (affine if has_bias else times)(*inputs)
+    gradients = tape.gradient(product, inputs, upstream)
+    above, rows, kernel, *bias = (
+        tf.cast(each, tf.float64).numpy() for each in (upstream, *inputs)
     )
-    for found, exact in (
-        (product, exact_rows @ exact_kernel),
-        (to_rows, exact_upstream @ exact_kernel.T),
-        (to_kernel, exact_rows.T @ exact_upstream),
-        (times_transposed(upstream, kernel), exact_upstream @ exact_kernel.T),
+    for found, exact in zip(
+        [product, *gradients, times_transposed(upstream, inputs[1])],
+        [
+            rows @ kernel + sum(bias),
+            above @ kernel.T,
+            rows.T @ above,
+            *(above.sum(axis=0) for _ in bias),
+            above @ kernel.T,
+        ],
+        strict=True,
     ):
         assert found.dtype == dtype
         np.testing.assert_allclose(
