@@ -221,7 +221,7 @@ def _halves(kernel: tf.Tensor) -> list[tf.Tensor]:
 
 
 def _transposed_halves(kernel: tf.Tensor) -> list[tf.Tensor]:
-    """Returns the rows [I, J] in two parts, [J, I / 2] each."""
+    """Returns the rows [I, J] in two parts, transposed."""
     return _halves(tf.transpose(kernel))
 
 

@@ -28,10 +28,10 @@ Step = Callable[[Product, Any, Any], tuple[Any, Any]]
 
 def multiply(inputs: tf.Tensor, factor: Factor) -> tf.Tensor:
     """Returns ``inputs @ kernel + bias`` in the dtype of ``inputs``."""
-    kernel, *bias = (tf.cast(part, inputs.dtype) for part in factor)
-    if kernel.shape.rank == 2:
-        return affine(inputs, kernel, *bias) if bias else times(inputs, kernel)
-    return tf.matmul(inputs, kernel)
+    parts = [tf.cast(part, inputs.dtype) for part in factor]
+    if parts[0].shape.rank == 3:
+        return tf.matmul(inputs, *parts)
+    return times(inputs, *parts) if len(parts) == 1 else affine(inputs, *parts)
 
 
 def product_with(factors: Mapping[str, Factor]) -> Product:

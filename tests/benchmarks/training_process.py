@@ -104,7 +104,8 @@ def _train(
             config, "train", Options(resume="auto"), build_worker(config, "train")
         )
         if no_loader:
-            _make_batches_ready(trainer, warm_up + updates)
+            iter_size = config.params("train")["iter_size"]
+            _make_batches_ready(trainer, (warm_up + updates) * iter_size)
         trainer.run()
     kibibytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
@@ -125,7 +126,7 @@ def _make_batches_ready(trainer: Trainer, count: int) -> None:
     batches = trainer.data_layer.dataset().take(count).cache()
     for _ in batches:
         pass
-    trainer.data_layer.dataset = lambda position: batches
+    trainer.data_layer.dataset = lambda *_: batches
 
 
 def _flops(trainer: Trainer, num_updates: int) -> list[float] | None:

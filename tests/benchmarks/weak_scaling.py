@@ -116,7 +116,8 @@ def main() -> None:
     for (size, iter_size), full_plan in PLANS.items():
         if size not in arguments.sizes or iter_size not in arguments.iter_sizes:
             continue
-        plan = QUICK_PLAN if arguments.quick else full_plan
+        quick_plan = tuple(map(min, QUICK_PLAN, full_plan))
+        plan = quick_plan if arguments.quick else full_plan
         for dtype in arguments.dtypes:
             name = f"{size} {short(dtype)}, iter_size {iter_size}"
             one, two = [], []

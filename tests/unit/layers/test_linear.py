@@ -51,5 +51,11 @@ def test_products_and_gradients_are_numpys(dtype, has_bias):
 
 
 def test_product_of_no_rows():
-    product = times(tf.zeros([0, 5]), tf.ones([5, 3]))
+    rows, kernel = tf.zeros([0, 5]), tf.ones([5, 3])
+    with tf.GradientTape() as tape:
+        tape.watch([rows, kernel])
+        product = times(rows, kernel)
     assert product.shape == [0, 3]
+    to_rows, to_kernel = tape.gradient(product, [rows, kernel])
+    assert to_rows.shape == [0, 5]
+    np.testing.assert_array_equal(to_kernel, np.zeros([5, 3]))
