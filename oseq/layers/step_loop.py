@@ -15,7 +15,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from oseq.layers.linear import affine, times
+from oseq.layers.linear import affine
 
 # What a product multiplies with: a kernel [I, O], with or without a bias [O], for rows
 # [N, I]; or a kernel [B, I, O] for inputs [B, Q, I].
@@ -29,9 +29,7 @@ Step = Callable[[Product, Any, Any], tuple[Any, Any]]
 def multiply(inputs: tf.Tensor, factor: Factor) -> tf.Tensor:
     """Returns ``inputs @ kernel + bias`` in the dtype of ``inputs``."""
     parts = [tf.cast(part, inputs.dtype) for part in factor]
-    if parts[0].shape.rank == 3:
-        return tf.matmul(inputs, *parts)
-    return times(inputs, *parts) if len(parts) == 1 else affine(inputs, *parts)
+    return tf.matmul(inputs, *parts) if len(parts) == 1 else affine(inputs, *parts)
 
 
 def product_with(factors: Mapping[str, Factor]) -> Product:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from oseq.layers.linear import affine, times, times_transposed
+from oseq.layers.linear import Linear, affine, times, times_transposed
 
 # Half a unit in the last place, relative, with room for another order of the sum.
 TOLERANCE = {"float32": 1e-6, "bfloat16": 5e-3, "float16": 6e-4}
@@ -59,3 +59,20 @@ def test_product_of_no_rows():
     to_rows, to_kernel = tape.gradient(product, [rows, kernel])
     assert to_rows.shape == [0, 5]
     np.testing.assert_array_equal(to_kernel, np.zeros([5, 3]))
+
+
+@pytest.mark.parametrize("use_bias", [False, True])
+def test_gradients_in_training_are_those_outside(use_bias):
+    layer = Linear(3, use_bias=use_bias, name="layer", dtype="float32")
+    layer.build((None, 5))
+    inputs = tf.constant(_random(0, 2, 4, 5), tf.float32)
+
+    def gradients(training):
+        weights = [each.value for each in layer.weights]
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            total = tf.reduce_sum(layer(inputs, training=training) ** 2)
+        return tape.gradient(total, [inputs, *weights])
+
+    for inside, outside in zip(gradients(True), gradients(False), strict=True):
+        np.testing.assert_allclose(inside, outside, rtol=1e-5, atol=1e-5)
