@@ -174,22 +174,19 @@ def _measure(manifest: str, least: float, folder: Path) -> dict[str, float]:
 
 def _print_training(quick: bool) -> None:
     """Prints the time of updates with and without the loader beside them."""
-    from tests.benchmarks.training import PLANS, QUICK_PLAN, median_of
-    from tests.benchmarks.training_process import measure_training
+    from tests.benchmarks.training import PLANS, QUICK_PLAN
+    from tests.benchmarks.training_process import measure_by_turns, median_of
 
     rows = []
     for model in TRAINED:
-        rounds, *plan = QUICK_PLAN if quick else PLANS[model]
-        speeds: dict[bool, list[Any]] = {False: [], True: []}
-        for number in range(rounds):
-            for no_loader, seen in speeds.items():
-                what = "batches ready" if no_loader else "loader"
-                say(f"round {number + 1}: {model}, {what}")
-                seen.append(
-                    measure_training(
-                        model, "mixed_bfloat16", *plan, no_loader=no_loader
-                    )
-                )
+        variant = {"model": model, "dtype": "mixed_bfloat16"}
+        speeds = measure_by_turns(
+            QUICK_PLAN if quick else PLANS[model],
+            {
+                f"{model}, with the loader": variant,
+                f"{model}, batches ready": variant | {"no_loader": True},
+            },
+        )
         beside, ready = (
             1000 * median_of(seen, "seconds_per_update") for seen in speeds.values()
         )

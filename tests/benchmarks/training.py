@@ -7,7 +7,7 @@ machine's matrix-product peak first.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from tests.benchmarks.matmul import measure_peak
 from tests.benchmarks.report import (
@@ -15,9 +15,12 @@ from tests.benchmarks.report import (
     find_multi30k,
     make_parser,
     print_table,
-    say,
 )
-from tests.benchmarks.training_process import TrainingSpeed, measure_training
+from tests.benchmarks.training_process import (
+    TrainingSpeed,
+    measure_by_turns,
+    median_of,
+)
 from tests.benchmarks.workloads import CONFIGS, DTYPES
 
 # Rounds, measured updates and updates of the warm-up.
@@ -35,38 +38,14 @@ QUICK_PLAN = (1, 3, 2)
 PEAK_OF = {"float32": "float32", "mixed_bfloat16": "bfloat16"}
 
 
-def median_of(speeds: Sequence[TrainingSpeed], field: str) -> float:
-    return statistics.median(getattr(speed, field) for speed in speeds)
-
-
-def measure_rounds(
-    model: str,
-    plan: tuple[int, int, int],
-    before_round: Callable[[], None] = lambda: None,
-) -> dict[str, list[TrainingSpeed]]:
-    """Returns by dtype the speed in every round."""
-    rounds, updates, warm_up = plan
-    speeds: dict[str, list[TrainingSpeed]] = {dtype: [] for dtype in DTYPES}
-    for number in range(rounds):
-        before_round()
-        for dtype in DTYPES:
-            speed = measure_training(model, dtype, updates, warm_up)
-            speeds[dtype].append(speed)
-            rate = speed.target_tokens_per_second
-            say(f"round {number + 1}: {model} {dtype}: {rate:,.0f} target tokens/s")
-    return speeds
-
-
-def _row(
-    model: str, dtype: str, speeds: Sequence[TrainingSpeed], peak: float
-) -> list[str]:
+def _row(name: str, speeds: Sequence[TrainingSpeed], peak: float) -> list[str]:
     rates = [speed.target_tokens_per_second for speed in speeds]
     gflops = ["", ""]
     if speeds[0].gflops is not None:
         achieved = median_of(speeds, "gflops")
         gflops = [f"{achieved:,.1f}", f"{achieved / peak:.1%}"]
     return [
-        f"{model} {dtype}",
+        name,
         f"{statistics.median(rates):,.0f}",
         f"{min(rates):,.0f}-{max(rates):,.0f}",
         f"{1000 * median_of(speeds, 'seconds_per_update'):,.0f}",
@@ -86,8 +65,10 @@ def main() -> None:
             peaks[name].append(peak)
 
     measured = {
-        model: measure_rounds(
-            model, QUICK_PLAN if arguments.quick else PLANS[model], keep_peak
+        model: measure_by_turns(
+            QUICK_PLAN if arguments.quick else PLANS[model],
+            {f"{model} {dtype}": {"model": model, "dtype": dtype} for dtype in DTYPES},
+            keep_peak,
         )
         for model in arguments.models
     }
@@ -98,16 +79,17 @@ def main() -> None:
     print_table(
         ["model", "target tokens/s", "rounds", "ms/update", "GFLOP/s", "share", "MiB"],
         [
-            _row(model, dtype, speeds, peak_of[dtype])
-            for model, by_dtype in measured.items()
-            for dtype, speeds in by_dtype.items()
+            _row(name, speeds, peak_of[dtype])
+            for variants in measured.values()
+            for dtype, (name, speeds) in zip(DTYPES, variants.items(), strict=True)
         ],
     )
     for dtype, peak in peak_of.items():
         print(f"share: of {peak:,.0f} GFLOP/s, the peak in {PEAK_OF[dtype]}")
-    for model, by_dtype in measured.items():
+    for model, variants in measured.items():
         slow, fast = (
-            median_of(by_dtype[dtype], "target_tokens_per_second") for dtype in DTYPES
+            median_of(speeds, "target_tokens_per_second")
+            for speeds in variants.values()
         )
         print(f"{model}: bfloat16 is {fast / slow:.2f} times as fast as float32")
 

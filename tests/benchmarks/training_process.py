@@ -13,9 +13,10 @@ import json
 import resource
 import statistics
 import tempfile
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from tests.benchmarks.report import run_module
+from tests.benchmarks.report import run_module, say
 from tests.benchmarks.workloads import CONFIGS, DTYPES, arguments_of
 
 if TYPE_CHECKING:
@@ -71,6 +72,34 @@ def measure_training(
             *(["--no_loader"] if no_loader else []),
         )
     )
+
+
+def measure_by_turns(
+    plan: Sequence[int],
+    variants: Mapping[str, Mapping[str, Any]],
+    before_round: Callable[[], None] = lambda: None,
+) -> dict[str, list[TrainingSpeed]]:
+    """Returns by name the speed of each variant in every round.
+
+    Args:
+      plan: rounds, measured updates and updates of the warm-up.
+      variants: by name, what else ``measure_training`` is given.
+      before_round: is called before each.
+    """
+    rounds, updates, warm_up = plan
+    speeds: dict[str, list[TrainingSpeed]] = {name: [] for name in variants}
+    for number in range(rounds):
+        before_round()
+        for name, variant in variants.items():
+            speed = measure_training(updates=updates, warm_up=warm_up, **variant)
+            speeds[name].append(speed)
+            rate = speed.target_tokens_per_second
+            say(f"round {number + 1}: {name}: {rate:,.0f} target tokens/s")
+    return speeds
+
+
+def median_of(speeds: Sequence[TrainingSpeed], field: str) -> float:
+    return statistics.median(getattr(speed, field) for speed in speeds)
 
 
 def _train(
