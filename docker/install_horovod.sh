@@ -21,7 +21,7 @@ set -euo pipefail
 
 readonly VERSION=0.28.1
 readonly SHA256=92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0
-readonly REVISION=4  # to be raised with every change of what adapt does
+readonly REVISION=5  # to be raised with every change of what adapt does
 readonly PYTHON=${1:-python3}
 wheels=${OSEQ_WHEELS:-${XDG_CACHE_HOME:-~/.cache}/oseq/wheels}
 
@@ -185,26 +185,23 @@ adapt() {
         "$1/horovod/common/gloo/gloo_controller.cc"
     # Workers tell each other in every cycle what they have to exchange, also when they
     # have nothing, for which they wake each other: a twentieth of a core that computes.
-    # One that has nothing now lets the others know ten times a second, no more.
-    sed -i 's|^  void RemoveJoinTensor();|&\
+    # One that has nothing now waits until it has, a tenth of a second at most.
+    sed -i -e 's|^  void RemoveJoinTensor();|&\
 \
-  bool IsEmpty() const {\
-    std::lock_guard<std::mutex> guard(mutex_);\
-    return tensor_table_.empty();\
-  }|' "$1/horovod/common/tensor_queue.h"
+  void WaitForTensor(std::chrono::milliseconds at_most) {\
+    std::unique_lock<std::mutex> lock(mutex_);\
+    has_tensor_.wait_for(lock, at_most, [this] { return !tensor_table_.empty(); });\
+  }|' -e 's|^  mutable std::mutex mutex_;|&\
+\
+  std::condition_variable has_tensor_;|' \
+        -e 's|^#include <mutex>|#include <chrono>\n#include <condition_variable>\n&|' \
+        "$1/horovod/common/tensor_queue.h"
+    sed -i 's|^  return Status::OK();|  has_tensor_.notify_one();\n&|' \
+        "$1/horovod/common/tensor_queue.cc"
     sed -i 's|^  state\.last_cycle_start = .*|\
-  auto is_idle = [\&state] {\
-    for (auto id : state.process_set_table.Ids()) {\
-      if (!state.process_set_table.Get(id).tensor_queue.IsEmpty()) {\
-        return false;\
-      }\
-    }\
-    return !state.shut_down;\
-  };\
-  auto idle_until = start_time + std::chrono::milliseconds(100);\
-  while (is_idle() \&\& std::chrono::steady_clock::now() < idle_until) {\
-    std::this_thread::sleep_for(std::chrono::microseconds(\
-        long(state.parameter_manager.CycleTimeMs() * 1000.)));\
+  if (!state.shut_down \&\& state.process_set_table.Ids().size() == 1) {\
+    state.process_set_table.Get(0).tensor_queue.WaitForTensor(\
+        std::chrono::milliseconds(100));\
   }\
 &|' "$1/horovod/common/operations.cc"
     # Gloo's thread asks the kernel without a pause while a message lies there for which

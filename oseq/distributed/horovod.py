@@ -34,10 +34,6 @@ class HorovodWorker(Worker):
             "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", str(_STALL_SECONDS)
         )
         self._has_gpus = bool(tf.config.list_physical_devices("GPU"))
-        if not self._has_gpus:
-            # Milliseconds between two looks for work. Each costs the cores that compute
-            # some time: with Horovod's own 1, up to a sixth of a single core.
-            os.environ.setdefault("HOROVOD_CYCLE_TIME", "10")
         self._hvd = _import("horovod.tensorflow")
         self._hvd.init()
         self.rank: int = self._hvd.rank()

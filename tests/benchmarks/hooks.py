@@ -40,9 +40,11 @@ class WaitingTimer(StepTimer):
 
     Attributes:
       seconds_waiting: for other workers' gradients, by update.
+      positions: of both sides, padding too, by update.
     """
 
     seconds_waiting: ClassVar[list[float]] = []
+    positions: ClassVar[list[float]] = []
 
     def begin(self, trainer: Trainer) -> None:
         print(TRAINING_BEGINS, flush=True)
@@ -50,6 +52,8 @@ class WaitingTimer(StepTimer):
 
     def after_step(self, trainer: Trainer, result: Any) -> None:
         self.seconds_waiting.append(float(result.seconds_waiting))
+        tokens = result.num_tokens + result.source_tokens
+        self.positions.append(float(tokens + result.num_padded))
         super().after_step(trainer, result)
 
 

@@ -138,9 +138,10 @@ def _median(measured: Sequence[Measured]) -> Measured:
     return ordered[(len(ordered) - 1) // 2]
 
 
-def _line(row: Row, measured: Measured, possible: float) -> list[str]:
+def _line(row: Row, measured: Measured, possible: Measured) -> list[str]:
     rate = measured.speed.tokens_per_second
-    cells = [row.name, f"{row.iter_size}", f"{rate:,.1f}", f"{rate / possible:.1%}"]
+    share = measured.speed.positions_per_second / possible.speed.positions_per_second
+    cells = [row.name, f"{row.iter_size}", f"{rate:,.1f}", f"{share:.1%}"]
     if row.settings is None:
         return [*cells, "", ""]
     return [
@@ -180,14 +181,13 @@ def main() -> None:
                 rate = seen[-1].speed.tokens_per_second
                 say(f"round {number + 1}: {row.key}: {rate:,.1f} target tokens/s")
     medians = {row: _median(seen) for row, seen in runs.items()}
-    rates = {n: medians[row].speed.tokens_per_second for n, row in possible.items()}
     print(
         f"{size}, {short(arguments.dtype)}, {batch_tokens:,} tokens a micro-batch, two "
         f"nodes of one core, link of {RATE_MBIT} Mbit/s but for fast-link"
     )
     print_table(
         ["row", "iter_size", "target tokens/s", "of possible", "waiting", "MB/update"],
-        [_line(row, medians[row], rates[row.iter_size]) for row in runs],
+        [_line(row, medians[row], medians[possible[row.iter_size]]) for row in runs],
     )
 
 

@@ -39,6 +39,7 @@ def _train(size: str, updates: int, warm_up: int, overrides: list[str]) -> None:
     if worker.is_chief:
         measured = {
             "tokens": WaitingTimer.target_tokens,
+            "positions": WaitingTimer.positions,
             "seconds": WaitingTimer.seconds,
             "seconds_waiting": WaitingTimer.seconds_waiting,
         }

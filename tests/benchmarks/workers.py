@@ -19,18 +19,26 @@ class WorkersSpeed:
 
     Attributes:
       tokens: target tokens of all workers; padding does not count.
+      positions: of both sides of all workers, padding too: what computing takes time
+        for. Ratios of speeds are ratios of positions, as batches of one worker and of
+        two differ in padding.
       seconds: of the chief, whole turns of the loop.
       seconds_waiting: of them, how long the chief had nothing to do but wait for the
         others' gradients.
     """
 
     tokens: float
+    positions: float
     seconds: float
     seconds_waiting: float
 
     @property
     def tokens_per_second(self) -> float:
         return self.tokens / self.seconds
+
+    @property
+    def positions_per_second(self) -> float:
+        return self.positions / self.seconds
 
     @property
     def share_waiting(self) -> float:
@@ -91,5 +99,6 @@ def side_by_side(speeds: Iterable[WorkersSpeed]) -> WorkersSpeed:
     """Returns the speed of trainings together, each of which was for itself."""
     speeds = list(speeds)
     seconds = max(speed.seconds for speed in speeds)
-    rate = sum(speed.tokens_per_second for speed in speeds)
-    return WorkersSpeed(rate * seconds, seconds, seconds_waiting=0.0)
+    tokens = sum(speed.tokens_per_second for speed in speeds) * seconds
+    positions = sum(speed.positions_per_second for speed in speeds) * seconds
+    return WorkersSpeed(tokens, positions, seconds, seconds_waiting=0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,10 @@ class Job:
         with Workers(
             size,
             *("-m", process.__name__, folder, *ways),
-            environment={"HOROVOD_TIMELINE": str(folder / "timeline.json")},
+            environment={
+                "HOROVOD_TIMELINE": str(folder / "timeline.json"),
+                "HOROVOD_TIMELINE_MARK_CYCLES": "1",
+            },
         ) as workers:
             outcomes = workers.finish(seconds=240)
         assert [outcome.code for outcome in outcomes] == [0] * size, outcomes
@@ -45,9 +49,7 @@ class Job:
 
     def timeline(self) -> list[dict[str, Any]]:
         """Returns the begins of what Horovod did, each with the name of its tensor."""
-        text = (self._folder / "timeline.json").read_text()
-        # Horovod does not close the list that it writes to.
-        events = json.loads(text.rstrip().removesuffix("]").rstrip(",\n") + "]")
+        events = self._events()
         names = {
             event["pid"]: event["args"]["name"]
             for event in events
@@ -55,6 +57,16 @@ class Job:
         }
         begins = [event for event in events if event["ph"] == "B"]
         return [{**event, "tensor": names[event["pid"]]} for event in begins]
+
+    def cycles(self) -> list[float]:
+        """Returns when workers told each other what they have, in microseconds."""
+        events = self._events()
+        return [event["ts"] for event in events if event.get("name") == "CYCLE_START"]
+
+    def _events(self) -> list[dict[str, Any]]:
+        text = (self._folder / "timeline.json").read_text()
+        # Horovod does not close the list that it writes to.
+        return json.loads(text.rstrip().removesuffix("]").rstrip(",\n") + "]")
 
 
 @pytest.fixture(scope="module")
@@ -137,3 +149,13 @@ def test_the_first_group_is_on_its_way_before_the_last_gradient_is_ready(two):
 
     # The backward pass takes a tenth of a second between the two.
     assert last_ready["ts"] - first_sent["ts"] > 50_000  # microseconds
+
+
+def test_workers_that_have_nothing_to_exchange_seldom_tell_each_other_so(two):
+    moments = sorted(event["ts"] for event in two.timeline())
+    # While the next way's functions are traced.
+    pause, end = max((b - a, b) for a, b in itertools.pairwise(moments))
+    cycles = [moment for moment in two.cycles() if end - pause < moment < end]
+
+    assert pause > 500_000
+    assert len(cycles) < 15e-6 * pause  # in every cycle of Horovod's: 1000 a second
