@@ -16,12 +16,12 @@
 #   OSEQ_WHEELS             where wheels are kept, else ~/.cache/oseq/wheels
 #
 # A build needs a C++ compiler and make, and takes some minutes. The wheel is kept. Its
-# version names what it was built for, as in 0.28.1+tf2.21.0.gloo.r3.
+# version names what it was built for, as in 0.28.1+tf2.21.0.gloo.r6.
 set -euo pipefail
 
 readonly VERSION=0.28.1
 readonly SHA256=92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0
-readonly REVISION=5  # to be raised with every change of what adapt does
+readonly REVISION=6  # to be raised with every change of what adapt does
 readonly PYTHON=${1:-python3}
 wheels=${OSEQ_WHEELS:-${XDG_CACHE_HOME:-~/.cache}/oseq/wheels}
 
@@ -185,7 +185,8 @@ adapt() {
         "$1/horovod/common/gloo/gloo_controller.cc"
     # Workers tell each other in every cycle what they have to exchange, also when they
     # have nothing, for which they wake each other: a twentieth of a core that computes.
-    # One that has nothing now waits until it has, a tenth of a second at most.
+    # One that has nothing now waits until it has, a tenth of a second at most; not so
+    # under MPI, where those who wait for such a worker keep their cores busy.
     sed -i -e 's|^  void RemoveJoinTensor();|&\
 \
   void WaitForTensor(std::chrono::milliseconds at_most) {\
@@ -199,7 +200,8 @@ adapt() {
     sed -i 's|^  return Status::OK();|  has_tensor_.notify_one();\n&|' \
         "$1/horovod/common/tensor_queue.cc"
     sed -i 's|^  state\.last_cycle_start = .*|\
-  if (!state.shut_down \&\& state.process_set_table.Ids().size() == 1) {\
+  if (state.control_operation == LibType::GLOO \&\& !state.dynamic_process_sets \&\&\
+      state.process_set_table.Ids().size() == 1 \&\& !state.shut_down) {\
     state.process_set_table.Get(0).tensor_queue.WaitForTensor(\
         std::chrono::milliseconds(100));\
   }\

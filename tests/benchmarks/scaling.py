@@ -4,7 +4,8 @@ Transformer base trains on two nodes of one core each (``tests/two_nodes.py``), 
 link is slow: with and without overlap, with gradients of 32 and of 16 bits on the
 wire, and with delayed updates, as in "Scaling Neural Machine Translation", Ott et al.
 2018 (arXiv 1806.00187). What is possible without a network is what both nodes do at
-the same time without Horovod, each for itself.
+the same time without Horovod, each for itself; shares of it are those of positions,
+padding too.
 """
 
 from __future__ import annotations

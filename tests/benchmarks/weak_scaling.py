@@ -1,7 +1,8 @@
 """One worker beside two: ``python -m tests.benchmarks.weak_scaling``.
 
 Every worker has one core, and batches as large as those of one worker alone. One and
-two workers train by turns on this machine, with no slow network between them.
+two workers train by turns on this machine, with no slow network between them. The
+efficiency compares positions, padding too: batches of one and of two differ in it.
 """
 
 from __future__ import annotations
@@ -122,7 +123,7 @@ def main() -> None:
             name = f"{size} {short(dtype)}, iter_size {iter_size}"
             one, two = [], []
             for number in range(plan[0]):
-                # The cores take turns in being the one.
+                # From round to round the cores take turns in being the one.
                 turn = [cores[number % 2]]
                 one.append(_measure(size, iter_size, dtype, plan, turn))
                 two.append(_measure(size, iter_size, dtype, plan, cores))

@@ -152,10 +152,15 @@ def test_the_first_group_is_on_its_way_before_the_last_gradient_is_ready(two):
 
 
 def test_workers_that_have_nothing_to_exchange_seldom_tell_each_other_so(two):
-    moments = sorted(event["ts"] for event in two.timeline())
-    # While the next way's functions are traced.
-    pause, end = max((b - a, b) for a, b in itertools.pairwise(moments))
+    events = sorted(two.timeline(), key=lambda event: event["ts"])
+    # While the next way's functions are traced: all is exchanged, nothing announced.
+    pause, end = max(
+        (after["ts"] - before["ts"], after["ts"])
+        for before, after in itertools.pairwise(events)
+        if not before["name"].startswith("NEGOTIATE")
+    )
     cycles = [moment for moment in two.cycles() if end - pause < moment < end]
 
-    assert pause > 500_000
-    assert len(cycles) < 15e-6 * pause  # in every cycle of Horovod's: 1000 a second
+    assert pause > 500_000  # microseconds
+    # In every cycle of Horovod's it would be a thousand times a second.
+    assert 5e-6 * pause < len(cycles) < 15e-6 * pause
