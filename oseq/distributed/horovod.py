@@ -36,7 +36,8 @@ class HorovodWorker(Worker):
         self._has_gpus = bool(tf.config.list_physical_devices("GPU"))
         self._hvd = _import("horovod.tensorflow")
         if self._hvd.mpi_built() and not self._has_gpus:
-            # Milliseconds between two looks for work. Each costs the cores that compute
+            # Milliseconds between two looks for work, which under MPI go on while there
+            # is none (docker/install_horovod.sh). Each costs the cores that compute
             # some time: with Horovod's own 1, up to a sixth of a single core.
             os.environ.setdefault("HOROVOD_CYCLE_TIME", "10")
         self._hvd.init()
