@@ -20,13 +20,11 @@ class LayerNormLSTM(LSTM):
     "Layer Normalization", Ba et al. 2016, equations 20 to 22: the gates are made of
     ``LN(h @ recurrent_kernel) + LN(x @ kernel) + bias``, the output of ``LN(c)``. The
     bias is that of ``input_norm``, in float32: its gradient is summed over all steps.
-    No GPU library has it: it is a loop everywhere, whose gradient TensorFlow makes.
+    It is a loop everywhere, whose gradient TensorFlow makes.
 
     Args:
       num_units, options: see ``LSTM``.
     """
-
-    has_cudnn = False
 
     def __init__(self, num_units: int, **options: Any):
         super().__init__(num_units, **options)
@@ -43,6 +41,9 @@ class LayerNormLSTM(LSTM):
         self.input_norm.build((None, 4 * self.num_units))
         self.recurrent_norm.build((None, 4 * self.num_units))
         self.cell_norm.build((None, self.num_units))
+
+    def whole_run(self) -> None:
+        """There is none."""
 
     def input_factor(self) -> Factor:
         """Returns the kernel alone: the bias comes with the normalization."""

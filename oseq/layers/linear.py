@@ -52,8 +52,16 @@ def _to_factors(
     upstream: tf.Tensor, rows: tf.Tensor, kernel: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns the gradients of both factors of a product [N, J]."""
-    to_kernel = tf.matmul(rows, upstream, transpose_a=True)
-    return times_transposed(upstream, kernel), to_kernel
+    return times_transposed(upstream, kernel), kernel_gradient(rows, upstream)
+
+
+def kernel_gradient(inputs: tf.Tensor, changes: tf.Tensor) -> tf.Tensor:
+    """Returns the sum over all rows of the outer products: [I, J] of [..., I or J]."""
+    return tf.matmul(
+        tf.reshape(inputs, [-1, inputs.shape[-1]]),
+        tf.reshape(changes, [-1, changes.shape[-1]]),
+        transpose_a=True,
+    )
 
 
 def map_rows(

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from oseq.layers import recurrent_cudnn
+from oseq.layers import recurrent_cudnn, recurrent_native
 from oseq.layers.linear import map_rows
 from oseq.layers.recurrent_cudnn import State
 from oseq.layers.recurrent_loops import gru_gates, lstm_gates, run_gru, run_lstm
 from oseq.layers.step_loop import Factor, multiply
+
+# (inputs, length, kernel, recurrent kernel, bias, state) -> (outputs, state)
+WholeRun = Callable[..., tuple[tf.Tensor, State]]
 
 
 class RecurrentLayer(keras.layers.Layer):
@@ -26,11 +30,9 @@ class RecurrentLayer(keras.layers.Layer):
 
     Attributes:
       num_gates: how many vectors of size H the kernels make.
-      has_cudnn: whether cuDNN knows it.
     """
 
     num_gates: int
-    has_cudnn: bool = True
 
     def __init__(
         self,
@@ -78,14 +80,16 @@ class RecurrentLayer(keras.layers.Layer):
             length = tf.fill([shape[0]], shape[1])
         if initial_state is None:
             initial_state = self.zero_state(shape[0])
+        whole_run = self.whole_run()
+        if whole_run is not None:
+            weights = self.kernel, self.recurrent_kernel, self.bias
+            weights = [tf.cast(weight, inputs.dtype) for weight in weights]
+            return whole_run(inputs, length, *weights, initial_state)
         rows = tf.transpose(inputs, [1, 0, 2])  # [T, B, I]
-        if self.has_cudnn and recurrent_cudnn.is_available():
-            outputs, state = self._run_cudnn(rows, length, initial_state)
-        else:
-            states = self._run_loop(rows, initial_state)
-            outputs = tf.cast(states[0][1:], inputs.dtype)
-            places = tf.stack([length, tf.range(shape[0])], axis=1)
-            state = tuple(tf.gather_nd(each, places) for each in states)
+        states = self._run_loop(rows, initial_state)
+        outputs = tf.cast(states[0][1:], inputs.dtype)
+        places = tf.stack([length, tf.range(shape[0])], axis=1)
+        state = tuple(tf.gather_nd(each, places) for each in states)
         return tf.transpose(outputs, [1, 0, 2]), state
 
     def step(self, inputs: tf.Tensor, state: State) -> tuple[tf.Tensor, State]:
@@ -134,10 +138,8 @@ class RecurrentLayer(keras.layers.Layer):
         """Returns a state of zeros: tensors [batch_size, H]."""
 
     @abc.abstractmethod
-    def _run_cudnn(
-        self, inputs: tf.Tensor, length: tf.Tensor, state: State
-    ) -> tuple[tf.Tensor, State]:
-        """See ``recurrent_cudnn``."""
+    def whole_run(self) -> WholeRun | None:
+        """Returns what runs whole sequences as one operation, if anything does here."""
 
     @abc.abstractmethod
     def _run_loop(self, inputs: tf.Tensor, state: State) -> State:
@@ -161,10 +163,6 @@ class RecurrentLayer(keras.layers.Layer):
             initializer=initializer,
             regularizer=self.regularizer,
         )
-
-    def _weights(self) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        kernels = self.kernel, self.recurrent_kernel
-        return *map(tf.convert_to_tensor, kernels), tf.convert_to_tensor(self.bias)
 
     def _products(self, inputs: tf.Tensor) -> tf.Tensor:
         """Args: inputs: [T, B, I]. Returns: [T, B, G], see ``advance``."""
@@ -229,10 +227,13 @@ class LSTM(RecurrentLayer):
         shape = [batch_size, self.num_units]
         return tf.zeros(shape, self.compute_dtype), tf.zeros(shape)
 
-    def _run_cudnn(
-        self, inputs: tf.Tensor, length: tf.Tensor, state: State
-    ) -> tuple[tf.Tensor, State]:
-        return recurrent_cudnn.run_lstm(inputs, length, *self._weights(), state)
+    def whole_run(self) -> WholeRun | None:
+        """See the base."""
+        if recurrent_cudnn.is_available():
+            return recurrent_cudnn.run_lstm
+        if recurrent_native.is_available(self.compute_dtype):
+            return recurrent_native.run_lstm
+        return None
 
     def _run_loop(self, inputs: tf.Tensor, state: State) -> State:
         return run_lstm(self._products(inputs), *self.recurrent_factor(), *state)
@@ -284,10 +285,9 @@ class GRU(RecurrentLayer):
         """Returns h of zeros: [batch_size, H]."""
         return (tf.zeros([batch_size, self.num_units]),)
 
-    def _run_cudnn(
-        self, inputs: tf.Tensor, length: tf.Tensor, state: State
-    ) -> tuple[tf.Tensor, State]:
-        return recurrent_cudnn.run_gru(inputs, length, *self._weights(), state)
+    def whole_run(self) -> WholeRun | None:
+        """See the base."""
+        return recurrent_cudnn.run_gru if recurrent_cudnn.is_available() else None
 
     def _run_loop(self, inputs: tf.Tensor, state: State) -> State:
         products = self._products(inputs)

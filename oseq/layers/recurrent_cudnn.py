@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import contextvars
-from collections.abc import Iterator
-
 import tensorflow as tf
 
+from oseq.layers import portable
+
 State = tuple[tf.Tensor, ...]
-_is_avoided = contextvars.ContextVar("is_avoided", default=False)
 
 
 def is_available() -> bool:
     """Returns whether graphs made now may hold cuDNN's recurrences."""
     has_gpu = bool(tf.config.list_logical_devices("GPU"))
-    return has_gpu and tf.test.is_built_with_cuda() and not _is_avoided.get()
-
-
-@contextlib.contextmanager
-def avoided() -> Iterator[None]:
-    """Within it graphs are made that machines without a GPU can run, too."""
-    token = _is_avoided.set(True)
-    try:
-        yield
-    finally:
-        _is_avoided.reset(token)
+    return has_gpu and tf.test.is_built_with_cuda() and not portable.is_required()
 
 
 def run_lstm(
@@ -39,7 +26,7 @@ def run_lstm(
     """Runs an LSTM.
 
     Args:
-      inputs: [T, B, I] in the compute dtype.
+      inputs: [B, T, I] in the compute dtype.
       length: [B] int32.
       kernel, recurrent_kernel: [I or H, 4 H], in the order of Keras, which is cuDNN's:
         input, forget, candidate, output.
@@ -47,7 +34,7 @@ def run_lstm(
       state: h and c [B, H]; cuDNN keeps c in the compute dtype between its calls.
 
     Returns:
-      Outputs [T, B, H] and the state after the last valid step.
+      Outputs [B, T, H] and the state after the last valid step.
     """
     kernels = tf.split(kernel, 4, axis=1) + tf.split(recurrent_kernel, 4, axis=1)
     return _run("lstm", inputs, length, kernels, [tf.zeros_like(bias), bias], state)
@@ -71,7 +58,7 @@ def run_gru(
       state: h [B, H].
 
     Returns:
-      Outputs [T, B, H] and the state after the last valid step.
+      Outputs [B, T, H] and the state after the last valid step.
     """
     parts = [
         tf.split(each, 3, axis=-1)
@@ -103,7 +90,7 @@ def _run(
     h, *c = (tf.cast(each, inputs.dtype)[tf.newaxis] for each in state)
     outputs, *last, _, _ = tf.raw_ops.CudnnRNNV3(
         rnn_mode=mode,
-        input=inputs,
+        input=tf.transpose(inputs, [1, 0, 2]),
         input_h=h,
         input_c=c[0] if c else tf.zeros([], inputs.dtype),
         params=tf.concat([*parameters, *biases], axis=0),
@@ -112,7 +99,7 @@ def _run(
         time_major=True,
     )
     is_empty = length[:, tf.newaxis] == 0
-    return outputs, tuple(
+    return tf.transpose(outputs, [1, 0, 2]), tuple(
         tf.where(is_empty, before, tf.cast(after[0], before.dtype))
         for before, after in zip(state, last, strict=False)  # a GRU has no c
     )

@@ -1,4 +1,4 @@
-"""Recurrences over whole sequences for CPUs, with gradients written by hand.
+"""Recurrences over whole sequences as loops, with gradients written by hand.
 
 What does not depend on the step before is computed for all steps at once: the product
 of the inputs before the loop, and the gradients of the weights after the loop that goes
@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
-from oseq.layers.linear import sum_of_rows
+from oseq.layers.linear import kernel_gradient, sum_of_rows
 
 Tensors = tuple[tf.Tensor, ...]
 Arrays = tuple[tf.TensorArray, ...]
@@ -119,7 +119,7 @@ def run_lstm(
         changes = changes.stack()
         return (
             changes,
-            _kernel_gradient(all_h[:-1], changes),
+            kernel_gradient(all_h[:-1], changes),
             upstream_h[0] + tf.cast(dh, dtype),
             upstream_c[0] + dc,
         )
@@ -206,7 +206,7 @@ def run_gru(
         product, recurrent = (each.stack() for each in changes)
         return (
             product,
-            _kernel_gradient(tf.cast(all_h[:-1], dtype), recurrent),
+            kernel_gradient(tf.cast(all_h[:-1], dtype), recurrent),
             sum_of_rows(tf.reshape(recurrent, [-1, 3 * size])),
             upstream[0] + dh,
         )
@@ -292,12 +292,3 @@ def _sigmoid_gradient(value: tf.Tensor, change: tf.Tensor) -> tf.Tensor:
 def _tanh_gradient(value: tf.Tensor, change: tf.Tensor) -> tf.Tensor:
     """Returns ``change * (1 - value ** 2)``."""
     return tf.raw_ops.TanhGrad(y=value, dy=change)
-
-
-def _kernel_gradient(inputs: tf.Tensor, changes: tf.Tensor) -> tf.Tensor:
-    """Returns the sum over all rows of the outer products: [I, J] of [T, B, I or J]."""
-    return tf.matmul(
-        tf.reshape(inputs, [-1, inputs.shape[-1]]),
-        tf.reshape(changes, [-1, changes.shape[-1]]),
-        transpose_a=True,
-    )

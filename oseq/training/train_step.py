@@ -22,7 +22,7 @@ import tensorflow as tf
 from oseq.contracts import Batch
 from oseq.distributed.gradient_groups import GradientGroups, order_of_creation
 from oseq.distributed.worker import Worker
-from oseq.layers import recurrent_cudnn
+from oseq.layers import portable
 from oseq.models.model import Model
 from oseq.optimizers.mp_wrapper import MixedPrecisionOptimizerWrapper, Update
 
@@ -180,7 +180,7 @@ class TrainStep:
         return _Sums._make([*totals, reduced]), num_stopping, seconds
 
     def _differentiate_for_xla(self, batch: Batch) -> _Sums:
-        with recurrent_cudnn.avoided():  # XLA cannot call it
+        with portable.required():
             return self._differentiate(batch)
 
     def _differentiate(self, batch: Batch) -> _Sums:

@@ -1,4 +1,4 @@
-"""oseq's LSTM beside torch.nn.LSTM, by turns.
+"""oseq's LSTM, with and without its own operation, beside torch.nn.LSTM, by turns.
 
     python -m tests.benchmarks.recurrent
 
@@ -10,13 +10,16 @@ arithmetic in the dtype.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import statistics
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from oseq.native.library import OFF, PLACE_VARIABLE
 from tests.benchmarks.recurrent_workloads import DTYPES, WORKLOADS
 from tests.benchmarks.report import (
     REPOSITORY,
@@ -26,7 +29,7 @@ from tests.benchmarks.report import (
     say,
 )
 
-ROUNDS, REPEATS = 3, 30
+ROUNDS, REPEATS = 5, 60
 _QUICK = (1, 3)
 _TORCH_SIDE = REPOSITORY / "tests" / "benchmarks" / "peers" / "torch_lstm.py"
 
@@ -64,28 +67,30 @@ def main() -> None:
     quick = make_parser(__doc__).parse_args().quick
     rounds, repeats = _QUICK if quick else (ROUNDS, REPEATS)
     python = find_torch()
-    sides: dict[str, list[Any]] = {"oseq": []}
+    oseq = functools.partial(run_module, "tests.benchmarks.recurrent_process", repeats)
+    sides: dict[str, Callable[[], Any]] = {
+        "oseq": oseq,
+        "a loop": functools.partial(oseq, **{PLACE_VARIABLE: OFF}),
+    }
     if python is not None:
-        sides["torch"] = []
+        sides["torch"] = functools.partial(measure_torch, python, repeats)
+    seen: dict[str, list[Any]] = {name: [] for name in sides}
     for number in range(rounds):
-        sides["oseq"].append(run_module("tests.benchmarks.recurrent_process", repeats))
-        if python is not None:
-            sides["torch"].append(measure_torch(python, repeats))
+        for name, measure in sides.items():
+            seen[name].append(measure())
         say(f"round {number + 1} of {rounds}")
     rows = []
     for dtype in DTYPES:
         for workload in WORKLOADS:
             medians = [
-                statistics.median(figures[dtype][workload.name] for figures in seen)
-                for seen in sides.values()
+                statistics.median(figures[dtype][workload.name] for figures in measured)
+                for measured in seen.values()
             ]
             cells = [f"{1e3 * seconds:.1f}" for seconds in medians]
-            if python is not None:
-                cells.append(f"{medians[1] / medians[0]:.2f}")
+            cells += [f"{seconds / medians[0]:.2f}" for seconds in medians[1:]]
             rows.append([f"{workload.name}, {dtype}", *cells])
     header = ["LSTM", *(f"{name} ms" for name in sides)]
-    if python is not None:
-        header.append("torch / oseq")
+    header += [f"{name} / oseq" for name in list(sides)[1:]]
     print_table(header, rows)
 
 

@@ -1,6 +1,8 @@
 """oseq's side of the benchmark ``recurrent``.
 
-Prints seconds of forward and backward, by dtype and workload, as JSON.
+Prints seconds of forward and backward, by dtype and workload, as JSON. A call of the
+graph takes many steps, as a model's graph has many layers: between calls the threads of
+TensorFlow fall asleep, and waking them can take half a millisecond.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ import tensorflow as tf
 
 from oseq.layers.bidirectional import reverse
 from oseq.layers.recurrent import LSTM
-from tests.benchmarks.recurrent_workloads import DTYPES, WARM_UP, WORKLOADS, Workload
+from tests.benchmarks.recurrent_workloads import DTYPES, WORKLOADS, Workload
+
+WARM_UP, STEPS_PER_CALL = 2, 10
 
 
 def measure(workload: Workload, dtype: str, repeats: int) -> float:
@@ -44,17 +48,21 @@ def measure(workload: Workload, dtype: str, repeats: int) -> float:
     unknown_upstream = tf.TensorSpec([None, None, directions * size], dtype)
 
     @tf.function(input_signature=[unknown, unknown_upstream])
-    def step(inputs, upstream):
-        with tf.GradientTape() as tape:
-            tape.watch(inputs)
-            outputs = run(inputs)
-        return outputs, tape.gradient(outputs, [inputs, *weights], upstream)
+    def steps(inputs, upstream):
+        gradients = [tf.zeros_like(each) for each in [inputs, *weights]]
+        for _ in tf.range(STEPS_PER_CALL):
+            with tf.GradientTape() as tape:
+                tape.watch(inputs)
+                outputs = run(inputs)
+            gradients = tape.gradient(outputs, [inputs, *weights], upstream)
+            inputs = gradients[0]  # no step can do without the one before
+        return gradients
 
     seconds = []
-    for _ in range(WARM_UP + repeats):
+    for _ in range(WARM_UP + max(1, repeats // STEPS_PER_CALL)):
         start = time.perf_counter()
-        step(inputs, upstream)[0].numpy()
-        seconds.append(time.perf_counter() - start)
+        steps(inputs, upstream)[0].numpy()
+        seconds.append((time.perf_counter() - start) / STEPS_PER_CALL)
     return statistics.median(seconds[WARM_UP:])
 
 

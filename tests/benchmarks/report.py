@@ -62,8 +62,11 @@ def child_environment() -> dict[str, str]:
     return {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
 
 
-def run_module(module: str, *arguments: object) -> Any:
+def run_module(module: str, *arguments: object, **environment: str) -> Any:
     """Runs a module in a process of its own.
+
+    Args:
+      environment: variables besides those of every benchmark.
 
     Returns:
       The JSON value of the last line that it printed.
@@ -74,7 +77,7 @@ def run_module(module: str, *arguments: object) -> Any:
     done = subprocess.run(
         [sys.executable, "-m", module, *map(str, arguments)],
         cwd=REPOSITORY,
-        env=child_environment(),
+        env=child_environment() | environment,
         capture_output=True,
         text=True,
     )

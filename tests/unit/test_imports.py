@@ -15,7 +15,7 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 # Each layer may import its own parts and those of the layers before it.
 LAYERS = (
     {"contracts"},
-    {"config", "precision", "metrics", "distributed", "devices", "ngram"},
+    {"config", "precision", "metrics", "distributed", "devices", "ngram", "native"},
     {"component", "layers", "optimizers", "search"},
     {"encoders", "decoders", "losses", "data"},
     {"models"},

@@ -1,0 +1,1 @@
+"""Operations in C++, for what TensorFlow's own are slow at on CPUs."""
