@@ -20,8 +20,8 @@ DEMO_OUTPUT := $(DEMO_RUN)/test.out.de
 help:
 	@echo "make demo    generate a corpus, train a Transformer on it, translate, score"
 	@echo "make test    run the test suite"
-	@echo "make lint    ruff, mypy, shellcheck and hadolint"
-	@echo "make format  let ruff rewrite the sources"
+	@echo "make lint    ruff, mypy, shellcheck, hadolint and clang-format"
+	@echo "make format  let ruff and clang-format rewrite the sources"
 	@echo "make bench   measure the speed of training and decoding"
 	@echo "make clean   remove the demo's run and corpus, and the tools' caches"
 
@@ -67,11 +67,13 @@ lint: $(INSTALLED_DEV)
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
 	$(VENV)/bin/shellcheck .ci/run $$(git ls-files '*.sh')
+	$(VENV)/bin/clang-format --dry-run -Werror $$(git ls-files '*.cc')
 	$(VENV)/bin/hadolint --config docker/hadolint.yaml docker/Dockerfile.*
 
 format: $(INSTALLED_DEV)
 	$(PYTHON) -m ruff check --fix .
 	$(PYTHON) -m ruff format .
+	$(VENV)/bin/clang-format -i $$(git ls-files '*.cc')
 
 bench: $(INSTALLED_HOROVOD)
 	$(PYTHON) -m tests.benchmarks

@@ -1,9 +1,10 @@
-// An LSTM over whole sequences for CPUs, forward and backward, as TensorFlow operations.
+// An LSTM over whole sequences for CPUs, forward and backward, as TensorFlow
+// operations.
 //
 // What TensorFlow's own operations lose in a loop over steps is saved here: kernels are
 // laid out for their products once and not in every step, no step waits for another
-// thread, as each thread runs all steps of its own rows, and the gates are computed while
-// their totals are in the cache.
+// thread, as each thread runs all steps of its own rows, and the gates are computed
+// while their totals are in the cache.
 //
 // Shapes: B rows, T steps, I inputs, H units. The 4 H gates are in the order of Keras:
 // input, forget, candidate, output. The compute type is float or bfloat16; products are
@@ -135,8 +136,9 @@ class Panels {
   int64_t width() const { return num_panels_ * kTileColumns; }
 
   // Calls fill(p) for all panels p; all threads that call it share them. Whoever comes
-  // first begins, as waking a thread takes as long as filling many. Returns when all are
-  // filled: there is nothing to wait for but what another thread is doing right now.
+  // first begins, as waking a thread takes as long as filling many. Returns when all
+  // are filled: there is nothing to wait for but what another thread is doing right
+  // now.
   template <typename Fill>
   void FillTogether(const Fill& fill) {
     for (int64_t p; (p = next_++) < num_panels_;) {
@@ -150,7 +152,8 @@ class Panels {
   // [depth, columns].
   template <typename T>
   void SetRows(int64_t p, int64_t first, const T* matrix, int64_t depth) {
-    const int64_t begin = p * kTileColumns, end = std::min(begin + kTileColumns, columns_);
+    const int64_t begin = p * kTileColumns,
+                  end = std::min(begin + kTileColumns, columns_);
     E* place = PanelAt(p) + first * kTileColumns;
     for (int64_t k = 0; k < depth; k += kGroup<E>) {
       for (int64_t n = begin; n < begin + kTileColumns; ++n) {
@@ -167,7 +170,8 @@ class Panels {
   void SetTransposed(int64_t p, const T* matrix, int64_t depth) {
     // Blocks: a column of the matrix goes through as few lines of the cache as can be.
     constexpr int64_t kBlock = 16 * kGroup<E>;
-    const int64_t begin = p * kTileColumns, end = std::min(begin + kTileColumns, columns_);
+    const int64_t begin = p * kTileColumns,
+                  end = std::min(begin + kTileColumns, columns_);
     for (int64_t first = 0; first < depth_; first += kBlock) {
       const int64_t last = std::min(first + kBlock, depth_);
       for (int64_t n = begin; n < begin + kTileColumns; ++n) {
@@ -197,6 +201,9 @@ class Panels {
  private:
   E* PanelAt(int64_t p) { return data_.data() + p * depth_ * kTileColumns; }
 
+#ifdef __AVX512BF16__
+  static_assert(EIGEN_MAX_ALIGN_BYTES >= 64, "panels are read as whole vectors");
+#endif
   const int64_t depth_, num_panels_, columns_;
   Eigen::Array<E, Eigen::Dynamic, 1> data_;
   std::atomic<int64_t> next_{0}, num_filled_{0};
@@ -234,7 +241,9 @@ class Shares {
   }
 
   // At least one.
-  int64_t number() const { return RoundUp(std::max<int64_t>(num_rows_, 1), size_) / size_; }
+  int64_t number() const {
+    return RoundUp(std::max<int64_t>(num_rows_, 1), size_) / size_;
+  }
   int64_t NumberOf(int64_t begin) const { return begin / size_; }
 
   // Calls work(begin, end) for the rows of each share, beside each other.
@@ -254,7 +263,8 @@ int64_t LongestOf(const int32_t* length, int64_t begin, int64_t end) {
 
 // Sets what lies beyond a row's length to zero, in `values` [B, T, size].
 template <typename T>
-void ClearPadding(T* values, int64_t row, int64_t length, int64_t num_steps, int64_t size) {
+void ClearPadding(T* values, int64_t row, int64_t length, int64_t num_steps,
+                  int64_t size) {
   T* first = values + row * num_steps * size;
   std::fill(first + length * size, first + num_steps * size, T(0));
 }
@@ -269,12 +279,12 @@ inline void Prefetch(const void* values, int64_t num_bytes) {
 
 // ---- Operations
 
-#define OSEQ_CHECK_SHAPE(context, index, ...)                                           \
-  OP_REQUIRES(context, context->input(index).shape() == TensorShape(__VA_ARGS__),       \
-              absl::InvalidArgumentError(absl::StrCat(                                  \
-                  name(), ": input ", index, " has shape ",                             \
-                  context->input(index).shape().DebugString(), ", not ",                \
-                  TensorShape(__VA_ARGS__).DebugString())))
+#define OSEQ_CHECK_SHAPE(context, index, ...)                                         \
+  OP_REQUIRES(context, context->input(index).shape() == TensorShape(__VA_ARGS__),     \
+              absl::InvalidArgumentError(                                             \
+                  absl::StrCat(name(), ": input ", index, " has shape ",              \
+                               context->input(index).shape().DebugString(), ", not ", \
+                               TensorShape(__VA_ARGS__).DebugString())))
 
 template <typename T>
 class Lstm : public OpKernel {
@@ -287,7 +297,8 @@ class Lstm : public OpKernel {
                 absl::InvalidArgumentError(absl::StrCat(
                     name(), ": inputs are not [B, T, I], or the kernel not [H, 4 H]")));
     const int64_t num_rows = shape.dim_size(0), num_steps = shape.dim_size(1);
-    const int64_t num_inputs = shape.dim_size(2), num_gates = context->input(3).dim_size(1);
+    const int64_t num_inputs = shape.dim_size(2),
+                  num_gates = context->input(3).dim_size(1);
     const int64_t size = num_gates / 4;
     OSEQ_CHECK_SHAPE(context, 1, {num_rows});
     OSEQ_CHECK_SHAPE(context, 2, {num_inputs, 4 * size});
@@ -311,7 +322,8 @@ class Lstm : public OpKernel {
     }
 
     Tensor* made[6];
-    const TensorShape outputs_shape({num_rows, num_steps, size}), state_shape({num_rows, size});
+    const TensorShape outputs_shape({num_rows, num_steps, size}),
+        state_shape({num_rows, size});
     const TensorShape gates_shape({num_rows, num_steps, 4 * size});
     const TensorShape shapes[] = {outputs_shape, state_shape,   state_shape,
                                   outputs_shape, outputs_shape, gates_shape};
@@ -325,7 +337,8 @@ class Lstm : public OpKernel {
     float* cells = DataOf<float>(made[4]);
     float* gates = DataOf<float>(made[5]);
 
-    // A step's totals are the product of [inputs, h] and both kernels, one above the other.
+    // A step's totals are the product of [inputs, h] and both kernels, one above the
+    // other.
     using E = Factor<T>;
     const int64_t place_of_h = RoundUp(num_inputs, kGroup<E>);
     Panels<E> panels(place_of_h + size, 4 * size);
@@ -368,8 +381,10 @@ class Lstm : public OpKernel {
           Row<float> i(gate, size), f(gate + size, size), g(gate + 2 * size, size),
               o(gate + 3 * size, size);
           i = (ConstRow<float>(total, size) + bias.head(size)).logistic();
-          f = (ConstRow<float>(total + size, size) + bias.segment(size, size)).logistic();
-          g = (ConstRow<float>(total + 2 * size, size) + bias.segment(2 * size, size)).tanh();
+          f = (ConstRow<float>(total + size, size) + bias.segment(size, size))
+                  .logistic();
+          g = (ConstRow<float>(total + 2 * size, size) + bias.segment(2 * size, size))
+                  .tanh();
           o = (ConstRow<float>(total + 3 * size, size) + bias.tail(size)).logistic();
           Row<float> c(last_c + row * size, size);
           c = f * c + i * g;
@@ -401,7 +416,8 @@ class LstmGradient : public OpKernel {
     const T* d_last_h = DataOf<T>(context->input(7));
     const float* d_last_c = DataOf<float>(context->input(8));
     const TensorShape& gates_shape = context->input(5).shape();
-    const int64_t num_rows = gates_shape.dim_size(0), num_steps = gates_shape.dim_size(1);
+    const int64_t num_rows = gates_shape.dim_size(0),
+                  num_steps = gates_shape.dim_size(1);
     const int64_t num_inputs = context->input(1).dim_size(0);
     const int64_t size = context->input(2).dim_size(0);
     OSEQ_CHECK_SHAPE(context, 6, {num_rows, num_steps, size});
@@ -466,13 +482,14 @@ class LstmGradient : public OpKernel {
           }
           if (step >= length[row]) continue;
           const float* gate = gates + place * 4 * size;
-          const ConstRow<float> i(gate, size), f(gate + size, size), g(gate + 2 * size, size),
-              o(gate + 3 * size, size);
+          const ConstRow<float> i(gate, size), f(gate + size, size),
+              g(gate + 2 * size, size), o(gate + 3 * size, size);
           const ConstRow<float> c_before(
               step > 0 ? cells + (place - 1) * size : initial_c + row * size, size);
           tanh_c = ConstRow<float>(cells + place * size, size).tanh();
-          d_h_here = ConstRow<T>(d_outputs + place * size, size).template cast<float>() +
-                     Row<float>(&d_h(row - begin, 0), size);
+          d_h_here =
+              ConstRow<T>(d_outputs + place * size, size).template cast<float>() +
+              Row<float>(&d_h(row - begin, 0), size);
           Row<float> d_c(d_initial_c + row * size, size);
           d_c += d_h_here * o * (1 - tanh_c.square());
           d_total.head(size) = d_c * g * i * (1 - i);
@@ -528,17 +545,18 @@ absl::Status LstmGradientShapes(InferenceContext* c) {
   TF_RETURN_IF_ERROR(c->WithRank(c->input(5), 3, &gates));
   const ShapeHandle inputs =
       c->MakeShape({c->Dim(gates, 0), c->Dim(gates, 1), c->Dim(kernel, 0)});
-  const ShapeHandle shapes[] = {gates, inputs, c->Vector(c->Dim(kernel, 1)), c->input(3),
-                                c->input(3)};
+  const ShapeHandle shapes[] = {gates, inputs, c->Vector(c->Dim(kernel, 1)),
+                                c->input(3), c->input(3)};
   for (int i = 0; i < 5; ++i) c->set_output(i, shapes[i]);
   return absl::OkStatus();
 }
 
 }  // namespace
 
-// length: [B], valid steps. What lies beyond it is zero in `outputs` [B, T, H]; the last
-// h and c [B, H] are those after the last valid step. For the gradient: `before`
-// [B, T, H], h before each step, `cells` [B, T, H], c after it, and `gates` [B, T, 4 H].
+// length: [B], valid steps. What lies beyond it is zero in `outputs` [B, T, H]; the
+// last h and c [B, H] are those after the last valid step. For the gradient: `before`
+// [B, T, H], h before each step, `cells` [B, T, H], c after it, and `gates` [B, T, 4
+// H].
 REGISTER_OP("OseqLstm")
     .Attr("T: {float, bfloat16}")
     .Input("inputs: T")
@@ -576,13 +594,14 @@ REGISTER_OP("OseqLstmGradient")
     .Output("d_initial_c: float")
     .SetShapeFn(LstmGradientShapes);
 
-#define OSEQ_REGISTER(type)                                                             \
-  REGISTER_KERNEL_BUILDER(                                                              \
-      Name("OseqLstm").Device(tensorflow::DEVICE_CPU).TypeConstraint<type>("T"),        \
-      Lstm<type>);                                                                      \
-  REGISTER_KERNEL_BUILDER(                                                              \
-      Name("OseqLstmGradient").Device(tensorflow::DEVICE_CPU).TypeConstraint<type>("T"), \
-      LstmGradient<type>)
+#define OSEQ_REGISTER(type)                                                      \
+  REGISTER_KERNEL_BUILDER(                                                       \
+      Name("OseqLstm").Device(tensorflow::DEVICE_CPU).TypeConstraint<type>("T"), \
+      Lstm<type>);                                                               \
+  REGISTER_KERNEL_BUILDER(Name("OseqLstmGradient")                               \
+                              .Device(tensorflow::DEVICE_CPU)                    \
+                              .TypeConstraint<type>("T"),                        \
+                          LstmGradient<type>)
 OSEQ_REGISTER(float);
 OSEQ_REGISTER(bfloat16);
 

@@ -29,7 +29,7 @@ from tests.benchmarks.report import (
     say,
 )
 
-ROUNDS, REPEATS = 5, 60
+ROUNDS, REPEATS = 3, 50
 _QUICK = (1, 3)
 _TORCH_SIDE = REPOSITORY / "tests" / "benchmarks" / "peers" / "torch_lstm.py"
 
@@ -63,14 +63,34 @@ def measure_torch(python: str, repeats: int) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def measure_oseq(repeats: int, least_threads: int = 1, **environment: str) -> Any:
+    """Returns seconds by dtype and workload.
+
+    Args:
+      least_threads: for operations side by side; a loop makes two products at a time.
+      environment: see ``run_module``.
+    """
+    figures: dict[str, dict[str, float]] = {dtype: {} for dtype in DTYPES}
+    for directions in sorted({each.num_directions for each in WORKLOADS}):
+        found = run_module(
+            "tests.benchmarks.recurrent_process",
+            directions,
+            max(directions, least_threads),
+            repeats,
+            **environment,
+        )
+        for dtype in DTYPES:
+            figures[dtype].update(found[dtype])
+    return figures
+
+
 def main() -> None:
     quick = make_parser(__doc__).parse_args().quick
     rounds, repeats = _QUICK if quick else (ROUNDS, REPEATS)
     python = find_torch()
-    oseq = functools.partial(run_module, "tests.benchmarks.recurrent_process", repeats)
     sides: dict[str, Callable[[], Any]] = {
-        "oseq": oseq,
-        "a loop": functools.partial(oseq, **{PLACE_VARIABLE: OFF}),
+        "oseq": functools.partial(measure_oseq, repeats),
+        "a loop": functools.partial(measure_oseq, repeats, 2, **{PLACE_VARIABLE: OFF}),
     }
     if python is not None:
         sides["torch"] = functools.partial(measure_torch, python, repeats)

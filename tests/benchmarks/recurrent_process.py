@@ -1,8 +1,7 @@
 """oseq's side of the benchmark ``recurrent``.
 
-Prints seconds of forward and backward, by dtype and workload, as JSON. A call of the
-graph takes many steps, as a model's graph has many layers: between calls the threads of
-TensorFlow fall asleep, and waking them can take half a millisecond.
+Prints seconds of forward and backward, by dtype and workload, as JSON, of the workloads
+of one or two directions.
 """
 
 from __future__ import annotations
@@ -16,9 +15,7 @@ import tensorflow as tf
 
 from oseq.layers.bidirectional import reverse
 from oseq.layers.recurrent import LSTM
-from tests.benchmarks.recurrent_workloads import DTYPES, WORKLOADS, Workload
-
-WARM_UP, STEPS_PER_CALL = 2, 10
+from tests.benchmarks.recurrent_workloads import DTYPES, WARM_UP, WORKLOADS, Workload
 
 
 def measure(workload: Workload, dtype: str, repeats: int) -> float:
@@ -48,28 +45,30 @@ def measure(workload: Workload, dtype: str, repeats: int) -> float:
     unknown_upstream = tf.TensorSpec([None, None, directions * size], dtype)
 
     @tf.function(input_signature=[unknown, unknown_upstream])
-    def steps(inputs, upstream):
-        gradients = [tf.zeros_like(each) for each in [inputs, *weights]]
-        for _ in tf.range(STEPS_PER_CALL):
-            with tf.GradientTape() as tape:
-                tape.watch(inputs)
-                outputs = run(inputs)
-            gradients = tape.gradient(outputs, [inputs, *weights], upstream)
-            inputs = gradients[0]  # no step can do without the one before
-        return gradients
+    def step(inputs, upstream):
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            outputs = run(inputs)
+        return outputs, tape.gradient(outputs, [inputs, *weights], upstream)
 
     seconds = []
-    for _ in range(WARM_UP + max(1, repeats // STEPS_PER_CALL)):
+    for _ in range(WARM_UP + repeats):
         start = time.perf_counter()
-        steps(inputs, upstream)[0].numpy()
-        seconds.append((time.perf_counter() - start) / STEPS_PER_CALL)
+        step(inputs, upstream)[0].numpy()
+        seconds.append(time.perf_counter() - start)
     return statistics.median(seconds[WARM_UP:])
 
 
 def main() -> None:
-    (repeats,) = map(int, sys.argv[1:])
+    directions, threads, repeats = map(int, sys.argv[1:])
+    # Two products at a time, each on all cores, take longer than one after the other.
+    tf.config.threading.set_inter_op_parallelism_threads(threads)
     figures = {
-        dtype: {each.name: measure(each, dtype, repeats) for each in WORKLOADS}
+        dtype: {
+            each.name: measure(each, dtype, repeats)
+            for each in WORKLOADS
+            if each.num_directions == directions
+        }
         for dtype in DTYPES
     }
     print(json.dumps(figures))
