@@ -11,10 +11,11 @@ import tensorflow as tf
 from oseq.contracts import Batch
 from oseq.data.speech_data_layer import Speech2TextDataLayer
 from oseq.export.comparison import check_close, check_equal, tolerance_of
+from oseq.export.compiled import compile_as_exported
 from oseq.export.other_process import ask
 from oseq.models.model import Model
 from oseq.search.ctc_search import never_put_out
-from oseq.training.decoding import compile_for, texts_and_scores
+from oseq.training.decoding import texts_and_scores
 
 _LEVELS = 32768  # of a sample of 16 bits, on either side of 0
 
@@ -37,7 +38,7 @@ def compare_transcripts(
       ExportError: names the first difference.
     """
     dataset = sample.dataset()
-    generate = compile_for(model.generate, dataset)
+    generate = compile_as_exported(model.generate, dataset)
     with tempfile.TemporaryDirectory() as files:
         questions, batches, numbers = [], [], []
         for batch in dataset:

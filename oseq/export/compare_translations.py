@@ -12,9 +12,10 @@ import tensorflow as tf
 from oseq.contracts import Batch, DataSpec, Source
 from oseq.data.data_layer import DataLayer
 from oseq.export.comparison import check_close, check_equal, tolerance_of
+from oseq.export.compiled import compile_as_exported
 from oseq.export.other_process import ask
 from oseq.models.model import Model
-from oseq.training.decoding import compile_for, texts_and_scores
+from oseq.training.decoding import texts_and_scores
 
 
 def compare_translations(
@@ -34,7 +35,7 @@ def compare_translations(
       ExportError: names the first difference.
     """
     dataset = sample.dataset()
-    generate = compile_for(model.generate, dataset)
+    generate = compile_as_exported(model.generate, dataset)
     batches = list(dataset)
     questions = [_as_exports_batch(batch) for batch in batches]
     lines = [_longest_first(batch, batch["id"]).numpy().tolist() for batch in batches]

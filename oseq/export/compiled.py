@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from oseq.contracts import Batch
 from oseq.layers import portable
+from oseq.training.decoding import compile_for
 
 
 def compile_for_sources(
@@ -29,6 +30,25 @@ def compile_for_sources(
     with portable.required():
         graph = compiled.get_concrete_function()
     return compiled, graph.structured_outputs
+
+
+def compile_as_exported(
+    function: Callable[[Batch], Any], dataset: tf.data.Dataset
+) -> Callable[[Batch], Any]:
+    """Returns a function of a checkpoint's model, to compare an export's answers with.
+
+    It is made of the operations that exports have: others round differently.
+
+    Args:
+      function, dataset: as of ``compile_for``.
+    """
+    compiled = compile_for(function, dataset)
+
+    def call(batch: Batch) -> Any:
+        with portable.required():  # the graph is made by the first call
+            return compiled(batch)
+
+    return call
 
 
 def rows_of(values: tf.Tensor, length: tf.Tensor, name: str) -> tf.RaggedTensor:

@@ -15,6 +15,7 @@ from oseq.config.params import ConfigError
 from oseq.contracts import Batch, Predictions
 from oseq.data.data_layer import DataLayer
 from oseq.data.vocabulary import load_vocabulary
+from oseq.export.compiled import compile_as_exported
 from oseq.export.ctranslate2_spec import (
     check_expressible,
     import_ctranslate2,
@@ -25,7 +26,6 @@ from oseq.export.other_process import ask
 from oseq.models.encoder_decoder import EncoderDecoderModel, request_of
 from oseq.models.model import Model
 from oseq.search.greedy import GreedySearch
-from oseq.training.decoding import compile_for
 
 SENTENCEPIECE_MODEL = "sentencepiece.model"
 _LONGEST = 64  # tokens of a translation that is compared
@@ -103,7 +103,7 @@ def verify_ctranslate2(
     assert isinstance(model, EncoderDecoderModel)
     names = vocabularies_of(data_layer)
     source, expected, scores = [], [], []
-    generate = compile_for(_greedy_search(model), sample.dataset())
+    generate = compile_as_exported(_greedy_search(model), sample.dataset())
     for batch in sample.dataset():
         source += _rows(batch["source"]["ids"], batch["source"]["length"], names.source)
         found = generate(batch)

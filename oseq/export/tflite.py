@@ -15,15 +15,16 @@ from oseq.config.params import ConfigError
 from oseq.contracts import Batch, Predictions, Source
 from oseq.data.data_layer import DataLayer
 from oseq.decoders.decoder import Decoder
+from oseq.export.compiled import compile_as_exported
 from oseq.export.export_error import ExportError
 from oseq.export.other_process import ask
+from oseq.layers import portable
 from oseq.layers.attention import SelfAttention
 from oseq.layers.recurrent import RecurrentLayer
 from oseq.models.encoder_decoder import EncoderDecoderModel, request_of
 from oseq.models.model import Model
 from oseq.search.greedy import GreedySearch
 from oseq.search.search import Search
-from oseq.training.decoding import compile_for
 
 MODEL = "model.tflite"
 _INPUTS = ("ids", "length")
@@ -102,7 +103,7 @@ def verify_tflite(
     del data_layer
     assert isinstance(model, EncoderDecoderModel)
     dataset = sample.dataset()
-    generate = compile_for(_greedy_search(model), dataset)
+    generate = compile_as_exported(_greedy_search(model), dataset)
     batches = list(dataset)
     sources = [
         [batch["source"][name].numpy().tolist() for name in _INPUTS]
@@ -171,9 +172,9 @@ def _converted(model: EncoderDecoderModel) -> bytes:
 
     # Without the model beside the function its variables become constants: as variables
     # TFLite does not find them inside of loops.
-    converter = tf.lite.TFLiteConverter.from_concrete_functions(
-        [translate_ids.get_concrete_function()]
-    )
+    with portable.required():
+        graph = translate_ids.get_concrete_function()
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([graph])
     converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
     try:
         return converter.convert()

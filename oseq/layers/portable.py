@@ -16,7 +16,7 @@ def is_required() -> bool:
 
 @contextlib.contextmanager
 def required() -> Iterator[None]:
-    """Within it graphs are made of TensorFlow's own operations for CPUs."""
+    """Within it graphs are made of TensorFlow's own operations, for any device."""
     token = _is_required.set(True)
     try:
         yield

@@ -83,8 +83,8 @@ class RecurrentLayer(keras.layers.Layer):
         whole_run = self.whole_run()
         if whole_run is not None:
             weights = self.kernel, self.recurrent_kernel, self.bias
-            weights = [tf.cast(weight, inputs.dtype) for weight in weights]
-            return whole_run(inputs, length, *weights, initial_state)
+            rounded = (tf.cast(weight, inputs.dtype) for weight in weights)
+            return whole_run(inputs, length, *rounded, initial_state)
         rows = tf.transpose(inputs, [1, 0, 2])  # [T, B, I]
         states = self._run_loop(rows, initial_state)
         outputs = tf.cast(states[0][1:], inputs.dtype)

@@ -11,10 +11,10 @@ from oseq.native import library
 
 
 def is_available(dtype: str) -> bool:
-    """Returns whether graphs made now may hold it.
+    """Returns whether graphs made now may hold the operations.
 
     Args:
-      dtype: what it is to compute in.
+      dtype: what they are to compute in.
     """
     if dtype not in ("float32", "bfloat16") or portable.is_required():
         return False
@@ -84,4 +84,12 @@ def _lstm_gradient(
         d_bias,
         d_h,
         d_c,
+    )
+
+
+@tf.RegisterGradient("OseqLstmGradient")
+def _no_second_gradient(operation: tf.Operation, *_: tf.Tensor) -> None:
+    raise LookupError(
+        f"{operation.type} has no gradient; LSTMs are made of operations that have one "
+        f"with {library.PLACE_VARIABLE}={library.OFF}"
     )

@@ -7,7 +7,7 @@ and says once what is missing.
 
 from __future__ import annotations
 
-import fcntl
+import contextlib
 import functools
 import hashlib
 import logging
@@ -18,7 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,32 +43,41 @@ def load() -> Any:
         return None
     if sys.platform != "linux":
         return _do_without("they are for Linux")
-    compiler = shlex.split(os.environ.get("CXX") or "g++")
-    place = _place()
     try:
-        library = place / f"lstm-{_key(compiler)}.so"
-        if not library.exists():
-            if shutil.which(compiler[0]) is None:
-                return _do_without(f"there is no {compiler[0]}; install it, or set CXX")
-            place.mkdir(parents=True, exist_ok=True)
-            with open(library.with_suffix(".lock"), "w") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)  # another process may be compiling
-                if not library.exists():
-                    _compile(compiler, library)
+        library = _library()
         return tf.load_op_library(str(library))
-    except subprocess.CalledProcessError as error:
-        lines = error.stderr.strip().splitlines()[-3:]
-        return _do_without(f"{compiler[0]} failed:\n" + "\n".join(lines))
-    except (OSError, tf.errors.OpError) as error:
-        return _do_without(f"{error}; {PLACE_VARIABLE} may name another directory")
+    # Whatever it is: nobody needs them to train.
+    except Exception as error:
+        return _do_without(str(error))
+
+
+def _library() -> Path:
+    """Returns the compiled library, after compiling it if need be.
+
+    Raises:
+      RuntimeError: there is no compiler, or it failed.
+      OSError: the place cannot be written or read.
+    """
+    compiler = shlex.split(os.environ.get("CXX", "")) or ["g++"]
+    place = _place()
+    library = place / f"lstm-{_key(compiler)}.so"
+    if library.exists():
+        return library
+    if shutil.which(compiler[0]) is None:
+        raise RuntimeError(f"there is no {compiler[0]}; install it, or set CXX")
+    place.mkdir(parents=True, exist_ok=True)
+    with _alone(library.with_suffix(".lock")):
+        if not library.exists():
+            _compile(compiler, library)
+    return library
 
 
 def _place() -> Path:
     place = os.environ.get(PLACE_VARIABLE)
     if place:
-        return Path(place)
+        return Path(place).expanduser().absolute()
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "oseq" / "native"
+    return Path(cache).absolute() / "oseq" / "native"
 
 
 def _key(compiler: Sequence[str]) -> str:
@@ -78,6 +87,7 @@ def _key(compiler: Sequence[str]) -> str:
         tf.__version__,
         *compiler,
         *_OPTIONS,
+        *platform.libc_ver(),
         platform.machine(),
         _processor(),
     ]
@@ -91,22 +101,40 @@ def _processor() -> str:
     return next(named, "")
 
 
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Lets processes wait for each other, where the file system can."""
+    import fcntl  # there is none but on Unix
+
+    with open(path, "w") as lock:
+        # Without it several compile the same; what they write is whole either way.
+        with contextlib.suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def _compile(compiler: Sequence[str], library: Path) -> None:
-    """Raises CalledProcessError: the compiler failed."""
+    """Raises RuntimeError: the compiler failed."""
     _log.info("Compiling operations for this processor, once: %s", library)
     with tempfile.TemporaryDirectory(dir=library.parent) as directory:
         made = Path(directory) / library.name
         command = [*compiler, *_OPTIONS, "-o", str(made), str(_SOURCE)]
         command += tf.sysconfig.get_compile_flags() + tf.sysconfig.get_link_flags()
-        subprocess.run(command, check=True, capture_output=True, text=True)
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+        if done.returncode != 0:
+            end = "\n".join(done.stderr.strip().splitlines()[-3:])
+            name, code = compiler[0], done.returncode
+            raise RuntimeError(f"{name} ended with code {code}:\n{end}")
         made.replace(library)  # appears whole or not at all
 
 
 def _do_without(reason: str) -> None:
     _log.warning(
         "LSTMs run in TensorFlow's operations, which takes up to twice as long: oseq's "
-        "own operations are missing, as %s (%s=%s: without this message)",
+        "own operations are missing, as %s. (%s names the place they are kept in; "
+        "%s=%s: without them and without this message)",
         reason,
+        PLACE_VARIABLE,
         PLACE_VARIABLE,
         OFF,
     )

@@ -353,6 +353,8 @@ class Lstm : public OpKernel {
             ConstRow<float>(initial_c + row * size, size);
         ClearPadding(outputs, row, length[row], num_steps, size);
         ClearPadding(before, row, length[row], num_steps, size);
+        ClearPadding(cells, row, length[row], num_steps, size);
+        ClearPadding(gates, row, length[row], num_steps, 4 * size);
       }
       panels.FillTogether([&](int64_t p) {
         panels.SetRows(p, 0, kernel, num_inputs);
@@ -416,10 +418,21 @@ class LstmGradient : public OpKernel {
     const T* d_last_h = DataOf<T>(context->input(7));
     const float* d_last_c = DataOf<float>(context->input(8));
     const TensorShape& gates_shape = context->input(5).shape();
+    OP_REQUIRES(context,
+                gates_shape.dims() == 3 && context->input(1).dims() == 2 &&
+                    context->input(2).dims() == 2,
+                absl::InvalidArgumentError(absl::StrCat(
+                    name(), ": gates are not [B, T, 4 H], or kernels no matrices")));
     const int64_t num_rows = gates_shape.dim_size(0),
                   num_steps = gates_shape.dim_size(1);
     const int64_t num_inputs = context->input(1).dim_size(0);
     const int64_t size = context->input(2).dim_size(0);
+    OSEQ_CHECK_SHAPE(context, 0, {num_rows});
+    OSEQ_CHECK_SHAPE(context, 1, {num_inputs, 4 * size});
+    OSEQ_CHECK_SHAPE(context, 2, {size, 4 * size});
+    OSEQ_CHECK_SHAPE(context, 3, {num_rows, size});
+    OSEQ_CHECK_SHAPE(context, 4, {num_rows, num_steps, size});
+    OSEQ_CHECK_SHAPE(context, 5, {num_rows, num_steps, 4 * size});
     OSEQ_CHECK_SHAPE(context, 6, {num_rows, num_steps, size});
     OSEQ_CHECK_SHAPE(context, 7, {num_rows, size});
     OSEQ_CHECK_SHAPE(context, 8, {num_rows, size});
@@ -553,10 +566,10 @@ absl::Status LstmGradientShapes(InferenceContext* c) {
 
 }  // namespace
 
-// length: [B], valid steps. What lies beyond it is zero in `outputs` [B, T, H]; the
-// last h and c [B, H] are those after the last valid step. For the gradient: `before`
-// [B, T, H], h before each step, `cells` [B, T, H], c after it, and `gates` [B, T, 4
-// H].
+// length: [B], valid steps. What lies beyond it is zero in all that is made. Outputs
+// are [B, T, H]; the last h and c [B, H] are those after the last valid step. For the
+// gradient there are `before` [B, T, H], the h before each step, `cells` [B, T, H], the
+// c after it, and `gates` [B, T, 4 H].
 REGISTER_OP("OseqLstm")
     .Attr("T: {float, bfloat16}")
     .Input("inputs: T")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -16,6 +17,7 @@ LOAD = "from oseq.native import library; print(library.load() is not None)"
 @pytest.fixture(autouse=True)
 def place(tmp_path, monkeypatch):
     """An empty directory for what is compiled."""
+    monkeypatch.delenv("CXX", raising=False)
     monkeypatch.setenv(library.PLACE_VARIABLE, str(tmp_path / "native"))
     return tmp_path / "native"
 
@@ -47,11 +49,41 @@ def test_without_a_compiler_it_is_named(monkeypatch, caplog):
 
 
 def test_what_a_compiler_has_to_say_is_shown(tmp_path, monkeypatch, place, caplog):
-    make_compiler(tmp_path, monkeypatch, "echo no such header >&2; exit 1")
+    script = "printf 'no such header \\377' >&2; exit 3"
+    make_compiler(tmp_path, monkeypatch, script)
 
     assert load() is None
-    assert "no such header" in caplog.text
+    assert "ended with code 3:\nno such header" in caplog.text
     assert not list(place.glob("*.so"))
+
+
+@pytest.mark.parametrize("value", ['"unbalanced', "/dev/null"])
+def test_a_compiler_that_cannot_be_run_ends_nothing(value, monkeypatch, caplog):
+    monkeypatch.setenv("CXX", value)
+
+    assert load() is None
+    assert "oseq's own operations are missing" in caplog.text
+
+
+def test_without_locks_it_is_compiled_all_the_same(
+    monkeypatch, tmp_path, place, caplog
+):
+    def refuse(*_):
+        raise OSError("no locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    script = 'while [ "$1" != -o ]; do shift; done; echo made > "$2"'
+    make_compiler(tmp_path, monkeypatch, script)
+    load()
+
+    assert len(list(place.glob("*.so"))) == 1
+
+
+def test_a_place_may_be_relative(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(library.PLACE_VARIABLE, ".")
+
+    assert library._place() == tmp_path
 
 
 def test_a_compiler_may_come_with_options(tmp_path, monkeypatch, caplog):
@@ -83,8 +115,7 @@ def test_processes_that_start_together_compile_once_and_later_ones_never(
 ):
     """What a real compiler made stands in for one, for it takes long."""
     monkeypatch.delenv(library.PLACE_VARIABLE)
-    assert library.load() is not None
-    made = library._place() / f"lstm-{library._key(['g++'])}.so"
+    made = library._library()
     monkeypatch.setenv(library.PLACE_VARIABLE, str(place))
     script = f"""
 echo called >> {tmp_path}/calls
